@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,18 @@ def test_killed_audit_resumes_and_repeats_no_complete_run(tmp_path: Path, server
     assert [each["status"] for each in result["answers"]] == ["fine"] * 4
     assert 0 < len(servers.orders) - before < 10  # of all ten runs
     assert before_resume and {path: path.read_bytes() for path in complete} == before_resume
+
+
+def test_kept_experiment_holds_on_the_audited_agent(tmp_path: Path, servers: Servers) -> None:
+    ask = ["--ask", "lost_reply", "--ask", "write_5xx", "--ask", "read_5xx"]
+    code, _, printed = audit(tmp_path, servers, "careless", *ask, "--keep", "--junit", "audit.xml")
+    assert code == 1, printed
+    suite = ElementTree.parse(tmp_path / "audit.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
+    text = (tmp_path / "wirefault.audit.yaml").read_text()
+    assert "# accepted: q01 POST /orders, reply lost" in text and "q02_write_5xx" in text
+    ended = wirefault(tmp_path, environ_in(tmp_path), "run", "wirefault.audit.yaml")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_option_of_another_audit_is_refused(tmp_path: Path) -> None:

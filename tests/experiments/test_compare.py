@@ -108,5 +108,6 @@ def test_different_measures_are_listed(saved_runs: SavedRuns) -> None:
         "success_rate",
         "success",
         "honest_failure",
+        "failures",
     ]
     assert measures["success"][1].startswith("1 of 2")

@@ -15,6 +15,7 @@ import click
 
 from wirefault.audit.answers import Answer, Corrections
 from wirefault.audit.engine import AuditOptions, AuditResult, Listener, WritesMode, load_options, run_audit
+from wirefault.audit.experiment_file import experiment_text, wiring_text
 from wirefault.audit.question import QUESTIONS, Question
 from wirefault.cli.help import CommandWithProgram, option
 from wirefault.cli.options import environ_below, logs_in, options, out_option, seed_option, toxiproxy_option
@@ -24,7 +25,14 @@ from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import load_saved, save
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.report.audit import audit_as_json, print_answer, print_audit, print_calls, print_plan
+from wirefault.report.audit import (
+    audit_as_json,
+    audit_junit,
+    print_answer,
+    print_audit,
+    print_calls,
+    print_plan,
+)
 from wirefault.report.reproduce import EXEC_DEFAULTS
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
@@ -36,6 +44,7 @@ from wirefault.wiring.subject_spec import PROMPT
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 
 AUDIT = "audit"
+KEPT, KEPT_WIRING = "wirefault.audit.yaml", "wirefault.audit.wiring.yaml"
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 
 
@@ -137,6 +146,19 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         help="Make the clean runs, print the plan, and ask nothing.",
     ),
     option(
+        "--junit",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        section="Output",
+        help="Write a JUnit case per question to this file.",
+    ),
+    option(
+        "--keep",
+        is_flag=True,
+        section="Output",
+        help=f"Write {KEPT}: an experiment with these faults, and today's good ends as checks.",
+    ),
+    option(
         "--resume",
         metavar="ID",
         section="Other",
@@ -171,6 +193,8 @@ def audit_command(
     workers: int | None,
     patience: float | None,
     dry_run: bool,
+    junit: Path | None,
+    keep: bool,
     resume: str | None,
     seed: int | None,
     out: Path | None,
@@ -186,8 +210,11 @@ def audit_command(
     if listing:
         _list_questions()
         return
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise InputError(f"--json {json_file}: no such folder")
+    for name, file in (("--json", json_file), ("--junit", junit)):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise InputError(f"{name} {file}: no such folder")
+    if keep and (existing := next((file for file in (KEPT, KEPT_WIRING) if Path(file).exists()), "")):
+        raise InputError(f"--keep: {existing} exists already: remove or rename it")
     environ = environ_below(out)
     if resume is not None:
         if program or wiring_file is not None:
@@ -216,7 +243,23 @@ def audit_command(
         print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
     choice = choose_toxiproxy(toxiproxy, saved.plan.configuration.environ)
     result = run_audit(saved, how, choice, print_to_stderr, _Console())
-    sys.exit(_show(result, how, json_file))
+    code = _show(result, how, json_file)
+    if junit is not None:
+        junit.write_text(audit_junit(result), encoding="utf-8")
+    if keep and result.answers:
+        _keep(result)
+    sys.exit(code)
+
+
+def _keep(result: AuditResult) -> None:
+    wiring = result.saved.plan.configuration.wiring
+    if wiring.arguments[2:] and Path(wiring.file).is_file():
+        wiring_file = wiring.file
+    else:
+        wiring_file = KEPT_WIRING
+        Path(KEPT_WIRING).write_text(wiring_text(result), encoding="utf-8")
+    Path(KEPT).write_text(experiment_text(result, wiring_file), encoding="utf-8")
+    print_to_stderr(f"kept: {KEPT}; run it: wirefault run {KEPT}")
 
 
 def _plan(

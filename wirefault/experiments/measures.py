@@ -1,9 +1,10 @@
 """The measures of an arm, each with the bounds that its data leave. Pure.
 
-An episode that is invalid, unjudged or was not run could have had any outcome: a count is bounded by none and
-by all of them. The count of false successes also leaves ``failure`` open, whose claim is unknown. Sums
-(seconds, tokens) have no upper bound if an episode is invalid or was not run. A measure without data has no
-bounds at all.
+An episode that is invalid or was not run could have had any outcome: a count is bounded by none and by all of
+them. An unjudged one could have had any outcome that needs an oracle, but it did not crash, was no runaway,
+and is no duplicate if its writes show that. The count of false successes also leaves ``failure`` open, whose
+claim is unknown. Sums (seconds, tokens) have no upper bound if an episode is invalid or was not run. Without
+data a measure has no bounds at all.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from dataclasses import dataclass, replace
 from wirefault.experiments.amplification import FailedCalls
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.stats.rates import percent, percentile, wilson
 
 _OPEN: frozenset[Outcome] = frozenset({"invalid", "unjudged"})
+_WITHOUT_ORACLE: frozenset[Outcome] = frozenset({"crash", "runaway"})
 # they differ in the claim, which `failure` lacks
 _OF_CLAIMS: frozenset[Outcome] = frozenset({"false_success", "misled", "honest_failure"})
 
@@ -54,11 +57,25 @@ def _count(arm: ArmFacts, outcome: Outcome) -> Measure:
     shows = arm.keys(outcome)
     undecided = _OPEN | ({"failure"} if outcome in _OF_CLAIMS else set())
     completed, planned = len(arm.episodes), arm.success.planned
-    could = sum(e.outcome in undecided - {outcome} for e in arm.episodes) + max(planned - completed, 0)
+    could = sum(e.outcome in undecided - {outcome} and not _excludes(e, outcome) for e in arm.episodes)
+    could += max(planned - completed, 0)
     bounds = Bounds(len(shows), len(shows) + could)
     known = wilson(len(shows), completed) if not could else None
     interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
     return Measure(bounds, f"{_number(bounds).text} of {max(completed, planned)}{interval}", shows)
+
+
+def _excludes(episode: EpisodeFacts, outcome: Outcome) -> bool:
+    """Whether an unjudged episode is known not to have that outcome, which comes before ``unjudged``."""
+    if episode.outcome != "unjudged":
+        return False
+    if outcome in _WITHOUT_ORACLE:
+        return True
+    repeated = any(w.executed + w.maybe > 1 and w.same not in episode.usual for w in episode.writes)
+    proven = episode.world != "unknown" and not (
+        episode.perhaps_repeated or episode.unseen_writes or repeated
+    )
+    return outcome == "duplicate" and proven
 
 
 def _successes(arm: ArmFacts) -> Measure:

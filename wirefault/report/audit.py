@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from wirefault.audit.calls import Call
 from wirefault.audit.engine import AuditResult
 from wirefault.history.logs import strip_control
 from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.report.experiment import junit_text, xml_text
 from wirefault.report.next_command import why_line
 from wirefault.report.tables import one_line
 
@@ -151,6 +153,27 @@ def _finding_line(answer: Answer) -> Text:
     text.append(one_line(f"{answer.ask.text}: {worst.text}{count}"), style="default")
     text.append(f"  {answer.ask.id}", style="dim")
     return text
+
+
+def audit_junit(result: AuditResult) -> str:
+    """Return JUnit XML with a case per question: a finding is a failure, an unknown answer an error."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.saved.plan.experiment.title))
+    for answer in result.answers:
+        names = {
+            "classname": answer.ask.call.key.link,
+            "name": xml_text(f"{answer.ask.id} {answer.ask.text}"),
+        }
+        case = ElementTree.SubElement(suite, "testcase", names)
+        worst = answer.worst
+        if answer.status == "unknown":
+            ElementTree.SubElement(case, "error", message=xml_text(answer.why))
+        elif worst is not None and worst.severity in ("harmful", "risky"):
+            ElementTree.SubElement(case, "failure", message=xml_text(worst.text), type=worst.rule)
+    if result.problem:
+        case = ElementTree.SubElement(suite, "testcase", classname="audit", name="clean runs")
+        ElementTree.SubElement(case, "error", message=xml_text(result.problem))
+    return junit_text(root)
 
 
 def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, Any]:

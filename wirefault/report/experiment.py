@@ -46,7 +46,7 @@ _NEED_ORACLES = {
     "failures",
     *OUTCOMES,
 }
-_NEED_ORACLES -= {"unjudged", "invalid"}
+_NEED_ORACLES -= {"unjudged", "invalid", "crash", "runaway", "duplicate"}
 _ANY = Bounds(-math.inf, math.inf)
 
 
@@ -378,7 +378,7 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _xml_text(text: str) -> str:
+def xml_text(text: str) -> str:
     return _NOT_XML.sub("", strip_control(text))
 
 
@@ -387,18 +387,24 @@ def junit(results: list[ExperimentResult]) -> str:
     root = ElementTree.Element("testsuites")
     for result in results:
         checks = result.judged.checks if result.judged else []
-        suite = ElementTree.SubElement(root, "testsuite", name=_xml_text(result.plan.experiment.title))
+        suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.plan.experiment.title))
         for check in checks:
-            names = {"classname": _xml_text(check.arm), "name": _xml_text(check.statement)}
+            names = {"classname": xml_text(check.arm), "name": xml_text(check.statement)}
             case = ElementTree.SubElement(suite, "testcase", names)
             if check.verdict != "held":
                 tag = "failure" if check.verdict == "deviated" else "error"
-                problem = ElementTree.SubElement(case, tag, message=_xml_text(measures_text(check)))
+                problem = ElementTree.SubElement(case, tag, message=xml_text(measures_text(check)))
                 lines = (*filter(None, [check.expected]), *check.evidence)
-                problem.text = _xml_text("\n".join(lines)) or None
+                problem.text = xml_text("\n".join(lines)) or None
         if result.judged is None:
             case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="completed")
             ElementTree.SubElement(case, "error", message="did not run to its end")
+    return junit_text(root)
+
+
+def junit_text(root: ElementTree.Element) -> str:
+    """Return the document, with the number of cases in each suite."""
+    for suite in root:
         for name, tag in (("tests", "testcase"), ("failures", ".//failure"), ("errors", ".//error")):
             suite.set(name, str(len(suite.findall(tag))))
     ElementTree.indent(root)

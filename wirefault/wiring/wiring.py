@@ -412,4 +412,6 @@ def _entry(link: Link) -> dict[str, Any]:
         entry["dialect"] = link.dialect
     if link.hosts:
         entry["hosts"] = list(link.hosts)
+    if link.writes_declared:
+        entry["writes"] = list(link.writes)
     return entry

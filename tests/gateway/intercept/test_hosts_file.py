@@ -57,7 +57,7 @@ class Taken(Exception):
 
 
 class Routed(Router):
-    async def _dial(self, route: LinkRoute) -> Route:
+    async def _dial(self, route: LinkRoute, arrival: Arrival) -> Route:
         raise Taken(f"link {route.link}")
 
     async def _tunnel(self, arrival: Arrival, why: str) -> Route:
@@ -71,7 +71,7 @@ class Routed(Router):
 def route(hosts: HostsFile, tmp_path: Path) -> Callable[..., str]:
     """How a client of the namespace tap that sends these bytes is led."""
 
-    def led(policy: Policy, sent: bytes, host: str = "127.0.0.1", kind: RequestKind | None = None) -> str:
+    def led(policy: Policy, data: bytes, host: str = "127.0.0.1", kind: RequestKind | None = None) -> str:
         async def arrive(client: socket.socket) -> None:
             routes = LinkRoutes(lambda: WIRED, LaneState(tmp_path / "state.db", "lab", 0))
             async with asyncio.timeout(PATIENCE_S):
@@ -81,7 +81,7 @@ def route(hosts: HostsFile, tmp_path: Path) -> Callable[..., str]:
         subject, client = socket.socketpair()
         client.setblocking(False)
         with subject, client:
-            subject.sendall(sent)
+            subject.sendall(data)
             with pytest.raises((Taken, Refused)) as raised:
                 asyncio.run(arrive(client))
         return str(raised.value)
@@ -112,7 +112,7 @@ def test_rules_and_wired_hosts_go_by_the_name(route: Callable[..., str], policy:
 
 
 @pytest.mark.parametrize(
-    ("sent", "host"),
+    ("data", "host"),
     [
         (b"GET / HTTP/1.1\r\nHost: api.openai.com\r\n\r\n", "127.0.0.1"),  # leads elsewhere
         (b"GET / HTTP/1.1\r\nHost: far.test\r\n\r\n", "127.0.0.1"),
@@ -121,8 +121,8 @@ def test_rules_and_wired_hosts_go_by_the_name(route: Callable[..., str], policy:
         (b"GET / HTTP/1.1\r\nHost: shop.test\r\n\r\n", "::1"),
     ],
 )
-def test_host_that_leads_elsewhere_is_no_name(route: Callable[..., str], sent: bytes, host: str) -> None:
-    assert route(Policy(), sent, host) == f"new link for {host}"
+def test_host_that_leads_elsewhere_is_no_name(route: Callable[..., str], data: bytes, host: str) -> None:
+    assert route(Policy(), data, host) == f"new link for {host}"
 
 
 def test_name_of_this_machine_does_not_open_the_labs_own_servers(hosts: HostsFile, tmp_path: Path) -> None:

@@ -103,15 +103,15 @@ def client(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
     """
     name: str = request.param
     if name == "curl":
-        found = shutil.which("curl") and [sys.executable, str(HERE / "client.py"), name]
+        command = shutil.which("curl") and [sys.executable, str(HERE / "client.py"), name]
     elif name == "Node fetch":
         node = shutil.which("node")
-        found = node and [node, str(HERE / "client.mjs")]
+        command = node and [node, str(HERE / "client.mjs")]
     elif name == "Go net/http":
-        found = [request.getfixturevalue("go_client")]
+        command = [request.getfixturevalue("go_client")]
     else:
-        found = python_client(name)
-    return (name, found) if found else pytest.skip(f"no {name}")
+        command = python_client(name)
+    return (name, command) if command else pytest.skip(f"no {name}")
 
 
 class Calls:
