@@ -112,6 +112,19 @@ def test_link_with_toxic_has_row():
     assert (row.requests, dict(row.toxics)) == (0, {"timeout": 1})
 
 
+@pytest.mark.parametrize(
+    ("ended_by", "left", "cut"), [("proxy", True, 1), ("proxy", False, 0), ("client", True, 0)]
+)
+def test_close_by_proxy_within_reply_is_failed_connection(ended_by, left, cut):
+    armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "cut_after", "downstream", {"age": 900})])
+    connection = intercepted(
+        link="shop", episode="e", opened=1.0, t=2.0, received=640, ended_by=ended_by, how="fin"
+    )
+    reply = replace(ASKED, start=1.1, ms=950.0, client_left=left, reply_complete=not left)
+    (row,) = calls_by_link([STARTED, armed, connection, reply])
+    assert (row.connections, row.cut) == (1, cut)
+
+
 def test_connections_under_a_toxic_show_what_the_subject_did():
     armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "timeout", "upstream", {"timeout": 400})])
     tries = [intercepted(link="shop", episode="e", opened=float(at), received=0) for at in (1, 2)]

@@ -140,18 +140,35 @@ def _add_connections(rows: Mapping[str, LinkCalls], events: Iterable[Event]) -> 
         for toxic in event.toxics
     }
     of_attempts: defaultdict[tuple[str, str, int], list[ConnectionEnded]] = defaultdict(list)
+    unfinished: defaultdict[tuple[str, str, int], list[Exchange]] = defaultdict(list)
     for event in events:
         if isinstance(event, ConnectionEnded) and not event.tunnelled:
             of_attempts[event.link, event.episode, event.attempt].append(event)
+        elif isinstance(event, Exchange) and event.client_left and not event.reply_complete:
+            unfinished[event.link, event.episode, event.attempt].append(event)
     for key in struck & of_attempts.keys():
         row, ordered = rows[key[0]], sorted(of_attempts[key], key=lambda event: event.opened)
-        cut = [
-            event.received == 0 or event.how in ("rst", "refused", "unaccepted", "unresolved")
-            for event in ordered
-        ]
+        cut = [_was_cut(event, unfinished[key]) for event in ordered]
         row.connections += len(ordered)
         row.cut += sum(cut)
         row.reconnected += sum(cut[:-1])
+
+
+# the gateway may notice the close before the ingress does
+_TOLERANCE_S = 0.1
+
+
+def _was_cut(connection: ConnectionEnded, unfinished: Sequence[Exchange]) -> bool:
+    """Whether the connection failed: without any data, by its end, or by a proxy's close within a reply.
+
+    ``unfinished``: exchanges of the link and attempt that ended at the gateway before their reply was whole.
+    """
+    if connection.received == 0 or connection.how in ("rst", "refused", "unaccepted", "unresolved"):
+        return True
+    return connection.ended_by == "proxy" and any(
+        connection.opened < exchange.start < connection.t < exchange.start + exchange.ms / 1000 + _TOLERANCE_S
+        for exchange in unfinished
+    )
 
 
 def _add_reaction(row: LinkCalls, failed: Exchange, later: Sequence[Exchange]) -> None:
