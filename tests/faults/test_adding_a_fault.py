@@ -30,7 +30,7 @@ PAGE = page_section("extending.md", "A fault")
 CODE, TEST = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 [OBJECTS] = re.findall(r"```python\n(.*?)```", SETS, re.DOTALL)
 [DIFF] = re.findall(r"```diff\n(.*?)```", PAGE, re.DOTALL)
-SET, _ = re.findall(r"```yaml\n(.*?)```", SETS, re.DOTALL)
+SET, *_ = re.findall(r"```yaml\n(.*?)```", SETS, re.DOTALL)
 
 
 def add_fault(tree: Path, family: str) -> None:

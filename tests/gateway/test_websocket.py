@@ -205,8 +205,8 @@ def test_cut_with_code_sends_close_frame(tmp_path: Path) -> None:
     fault = {"fault": "ws_cut", "with": {"sender": "client", "at": "before", "code": 1011}}
     with realtime_lab(tmp_path, fault) as lab:
         with client(lab) as connection:
-            ask(connection)
             assert types(received(connection, 1)) == ["session.created"]
+            ask(connection)
             assert closed_by(connection) == 1011
         assert fault_record(lab).injected
 

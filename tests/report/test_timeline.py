@@ -24,7 +24,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from wirefault.history.events import Event, FaultedReply, ShadowMet, ShadowToxic
+from wirefault.history.events import Event, FaultedReply, ShadowMet, ShadowToxic, SocketMessage
 from wirefault.report.timeline import Timeline, timeline_of
 from wirefault.report.timeline_text import print_timeline
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -194,3 +194,12 @@ def test_server_text_is_stripped() -> None:
 def test_missing_episode_is_error() -> None:
     with pytest.raises(ValueError, match="episode 002"):
         timeline_of([run_started(1), *episode()], "002")
+
+
+def test_message_with_fault_is_listed() -> None:
+    lost = SocketMessage(
+        103.0, "001", 1, "voice", 1, "server", 3, "text", 20, "response.done", "dropped", "ws_drop"
+    )
+    passed = replace(lost, number=4, fate="passed", fault="")
+    lines = texts(of(lost, passed), "message")
+    assert lines == ["voice  server's message 3 response.done (20 bytes): dropped (ws_drop)"]

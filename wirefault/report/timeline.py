@@ -19,6 +19,7 @@ from wirefault.history.events import (
     FaultsSet,
     ModelCall,
     RunStarted,
+    SocketMessage,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -39,6 +40,7 @@ LineKind = Literal[
     "user",  # the text of a further turn
     "toxic",  # a toxic of the attempt
     "armed",  # another fault set
+    "message",  # of a WebSocket connection, if a fault acted on it or made it
     "model",  # a request to a model
     "request",  # a request of no recorded call
     "call",  # a tool call of the model
@@ -331,10 +333,19 @@ def _others(
             case WentPastLab():
                 size = "" if event.sent is None else f": {event.sent} bytes sent, {event.received} received"
                 yield event.t, [TimelineLine("past lab", event.text + size, event.t)]
+            case SocketMessage() if event.fault:
+                text = f"{event.link}  {_message_text(event)}: {event.fate} ({event.fault})"
+                yield event.t, [TimelineLine("message", text, event.t)]
             case WorldRead():
                 yield from _effects(event, effects)
             case AttemptEnded():
                 yield event.end, list(_end(event, claims.get(event.attempt, "none")))
+
+
+def _message_text(message: SocketMessage) -> str:
+    """Describe a message of a WebSocket connection."""
+    number = f" {message.number}" if message.number else ""
+    return f"{message.sender}'s message{number} {message.type or message.kind} ({message.size} bytes)"
 
 
 def _armed(armed: AttemptArmed, faults: Sequence[FaultRecord]) -> Iterator[TimelineLine]:

@@ -190,7 +190,10 @@ def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collecti
         or parts.query
         or parts.fragment
     ):
-        raise file.error(at, f"{upstream!r} is not an address: write http://host:port or https://host/prefix")
+        websocket = " (a WebSocket begins as a request of HTTP)" if parts.scheme in ("ws", "wss") else ""
+        raise file.error(
+            at, f"{upstream!r} is not an address: write http://host:port or https://host/prefix{websocket}"
+        )
     if "@" in parts.netloc:
         raise file.error(at, "must not contain a user or password, since reports show it")
     host = str(parts.hostname).lower()
