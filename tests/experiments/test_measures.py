@@ -12,6 +12,8 @@ from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import Measure, against_control, known_names, measures_of
+from wirefault.experiments.verdict import ArmResult
+from wirefault.report.experiment import arm_line
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
 
@@ -50,6 +52,18 @@ def test_too_few_successes_are_shown_by_the_episodes_that_failed() -> None:
     measures = measured(GOOD, BAD, INVALID, BAD)
     assert measures["success"].episodes == measures["failures"].episodes == ("002", "004")
     assert measures["all"].episodes == ()
+
+
+def test_arm_line_counts_claims_where_no_oracle_checks_them() -> None:
+    arm = facts_of_one(facts_of("a", run(GOOD, NO_ORACLE, NO_ORACLE)))
+    result = ArmResult("method", ("a",), (), measures_of(arm), claims=arm.claims)
+    assert result.claims.n == 2
+    assert arm_line(result).plain.endswith(f"; {result.claims.text}")
+    assert "claims, not checked: 2 of 2 said done (100 %, 95 % interval" in result.claims.text
+    judged = facts_of_one(facts_of("a", run(GOOD)))
+    assert judged.claims.n == 0
+    calm = ArmResult("method", ("a",), (), measures_of(judged), claims=judged.claims)
+    assert "claims" not in arm_line(calm).plain
 
 
 def test_unreadable_claim_may_be_false() -> None:

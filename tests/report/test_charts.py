@@ -209,3 +209,19 @@ def test_time_axes_have_a_unit(tmp_path, chart):
         figure = CHARTS[chart](_selection(tmp_path)).figure
     labelled = [axes for axes in figure.axes if axes.xaxis.get_tick_params()["labelbottom"] and axes.axison]
     assert all(axes.get_xlabel() or len(axes.get_xticks()) == 0 for axes in labelled)
+
+
+@pytest.mark.parametrize("judged", [0, 9])
+def test_overview_shows_claims_that_no_oracle_checks(tmp_path, judged):
+    selection = _selection(tmp_path, prompts=12)
+    [run] = selection.runs
+    unchecked = [
+        replace(prompt, outcome="unjudged", claim="done" if place % 3 else "failed")
+        for place, prompt in enumerate(run.prompts)
+    ]
+    selection = Selection((replace(run, prompts=(*run.prompts[:judged], *unchecked[judged:])),))
+    text = _texts("overview", selection)
+    assert "laims, not checked: " in text and " said done" in text
+    assert "success rate unknown" not in text
+    with styled():
+        assert _overlaps(_own_texts(CHARTS["overview"](selection).figure)) == []

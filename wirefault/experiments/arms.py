@@ -29,7 +29,7 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.history.reader import HistoryError, read_history
-from wirefault.judging.rates import Rate, rate
+from wirefault.judging.rates import Rate, UncheckedClaims, rate, unchecked_claims
 from wirefault.judging.summary import failure_of_all
 
 
@@ -73,6 +73,11 @@ class ArmFacts:
     def success(self) -> Rate:
         """The success rate, with the bounds left by episodes without an outcome."""
         return rate([episode.outcome for episode in self.episodes], self.planned)
+
+    @cached_property
+    def claims(self) -> UncheckedClaims:
+        """What the agent said in the episodes without an oracle."""
+        return unchecked_claims(episode.claim for episode in self.episodes if episode.claim)
 
     @cached_property
     def usage(self) -> Usage:

@@ -29,6 +29,7 @@ from wirefault.history.events import (
     BudgetSpent,
     BudgetUnknown,
     EpisodeJudged,
+    EpisodeStarted,
     Event,
     Exchange,
     RunFinished,
@@ -42,8 +43,9 @@ from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
-from wirefault.judging.oracle.outcome import Outcome
+from wirefault.judging.oracle.outcome import Claim, Outcome
 from wirefault.judging.oracle.world import World
+from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import usage_of
@@ -154,7 +156,7 @@ class EpisodeFacts:
     ``failed_calls``: the calls of which a request failed, with the requests for them. ``unseen_writes``: why
     writes on a link may not be in the history.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
-    control's, which ``findings`` counts, too.
+    control's, which ``findings`` counts, too. ``claim``: what the agent said, where no oracle checks it.
     """
 
     episode: str
@@ -184,6 +186,7 @@ class EpisodeFacts:
     differences: tuple[Finding, ...] = ()
     failed_calls: FailedCalls = _NONE_FAILED
     unseen_writes: str = ""
+    claim: Claim | None = None
 
 
 @dataclass(frozen=True)
@@ -299,7 +302,13 @@ def _facts(
         failed_calls=failed_calls(trace, whole=outages.whole),
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
         unseen_writes=_unseen_writes(trace),
+        claim=_unchecked_claim(judged, events),
     )
+
+
+def _unchecked_claim(judged: EpisodeJudgement, events: Iterable[Event]) -> Claim | None:
+    has_oracle = any(isinstance(event, EpisodeStarted) and event.expect is not None for event in events)
+    return judged.claim if is_unchecked_claim(judged.outcome, judged.claim, has_oracle) else None
 
 
 def _unseen_writes(trace: EpisodeTrace) -> str:

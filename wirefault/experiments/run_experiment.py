@@ -103,6 +103,7 @@ class ExperimentResult:
                     "invalid": dict(arm.invalid),
                     "reruns": list(arm.reruns),
                     "differences": [asdict(finding) for finding in arm.differences],
+                    "claims": asdict(arm.claims),
                     "measures": {name: measure.text for name, measure in arm.measures.items()},
                 }
                 for arm in self.arms

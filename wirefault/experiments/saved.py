@@ -171,6 +171,7 @@ class SavedExperiment:
             {episode.episode: episode.why for episode in facts.episodes if episode.outcome == "invalid"},
             tuple(map(str, facts.superseded)),
             tuple(finding for episode in facts.valid.episodes for finding in episode.differences),
+            facts.claims,
         )
 
     def rollback_by_histories(self) -> str:

@@ -17,6 +17,7 @@ from wirefault.experiments.measures import BUDGET_STRIKES, Measure, against_cont
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.rates import NO_CLAIMS, UncheckedClaims
 from wirefault.lab.toxiproxy import VERIFIED
 
 ExperimentVerdict = Literal["held", "deviated", "unknown", "aborted"]
@@ -48,7 +49,7 @@ class ArmResult:
 
     ``missing`` counts episodes that were not run. ``invalid`` has the reasons by episode key; ``reruns`` the
     episodes that were invalid in an earlier run, and why. ``differences``: findings by comparison with the
-    control.
+    control. ``claims``: what the agent said where no oracle checks it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class ArmResult:
     invalid: Mapping[str, str] = field(default_factory=dict)
     reruns: tuple[str, ...] = ()
     differences: tuple[Finding, ...] = ()
+    claims: UncheckedClaims = NO_CLAIMS
 
 
 @dataclass(frozen=True)

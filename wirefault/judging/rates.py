@@ -84,6 +84,9 @@ def unchecked_claims(claims: Iterable[Claim]) -> UncheckedClaims:
     return UncheckedClaims(n, ordered, done / n if n else None, low, high)
 
 
+NO_CLAIMS = unchecked_claims(())
+
+
 def is_unchecked_claim(outcome: str | None, claim: str, has_oracle: bool) -> bool:
     """Whether an ended episode without an oracle claims something; not if the lab failed."""
     is_pending = outcome == "unjudged" and claim == "none"

@@ -183,7 +183,8 @@ def arm_line(arm: ArmResult) -> Text:
     success, faults = arm.measures["success_rate"].text, arm.measures["faults_delivered"].text
     strikes = arm.measures[BUDGET_STRIKES]
     budgets = f", budget strikes {strikes.text}" if strikes.bounds and strikes.bounds.low else ""
-    return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}")
+    claims = f"; {arm.claims.text}" if arm.claims.n else ""
+    return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}{claims}")
 
 
 def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping[str, Sequence[str]]) -> None:

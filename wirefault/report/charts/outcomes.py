@@ -44,7 +44,7 @@ _CLAIM_HEIGHT = 0.32
 def draw_outcomes(selection: Selection) -> Page:
     total = len(selection.prompts)
     counts = tally(selection)
-    claims = unchecked_claims(prompt.claim for prompt in selection.prompts if prompt.claim)
+    claims = claims_in(selection)
     below = 0.95 + len(claims.counts) * _CLAIM_HEIGHT if claims.n else 0.0
     height = max(5.625, 1.7 + len(counts) * _ROW_HEIGHT + below)
     sheet = page(_finding(counts, total), selection, height)
@@ -63,7 +63,16 @@ def _draw_claims(sheet: Page, claims: UncheckedClaims, height: float) -> None:
     """Draw what the agent said where no oracle checks it: hatched bars without colour."""
     heading, _, _ = claims.text.partition(";")  # the bars show the others
     sheet.text(LEFT, sheet.height - height - 0.2, heading, size=10.5, weight="bold", color=INK)
-    axes = sheet.axes(left=3.8, right=1.95, top=sheet.height - height + 0.05, bottom=0.75)
+    draw_claim_bars(sheet.axes(left=3.8, right=1.95, top=sheet.height - height + 0.05, bottom=0.75), claims)
+
+
+def claims_in(selection: Selection) -> UncheckedClaims:
+    """What the agent said in the prompts without an oracle."""
+    return unchecked_claims(prompt.claim for prompt in selection.prompts if prompt.claim)
+
+
+def draw_claim_bars(axes: Axes, claims: UncheckedClaims) -> None:
+    """Draw a bar for each claim, with its share."""
     for row, (claim, number) in enumerate(claims.counts.items()):
         share = number / claims.n
         axes.barh(row, share, height=0.62, color="white", edgecolor=MUTED, hatch="////", linewidth=0.6)

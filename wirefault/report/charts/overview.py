@@ -43,7 +43,9 @@ def draw_overview(selection: Selection) -> Page:
         return say_nothing(sheet, "No prompts started in this run.")
     _top(sheet, selection, overall)
     _bottom(sheet, selection)
-    sheet.foot(_reading(selection), left_out(overall, selection))
+    claims = outcomes.claims_in(selection)
+    unchecked = claims.text if claims.n and overall.n else ""
+    sheet.foot(_reading(selection), left_out(overall, selection), unchecked)
     return sheet
 
 
@@ -54,7 +56,13 @@ def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
     outcomes.draw_bars(bars, counts, len(selection.prompts), explain=False)
     left, right = (6.9, 1.6) if selection.several else (5.75, 1.4)
     rates = sheet.axes(left=left, right=right, top=1.3, bottom=5.25)
-    if not overall.n:
+    claims = outcomes.claims_in(selection)
+    if not overall.n and claims.n:  # nothing checks them, so they are no success rate
+        heading = claims.text.partition(" (")[0]
+        sheet.text(5.27, 1.22, heading[:1].upper() + heading[1:], size=11, weight="bold")
+        outcomes.draw_claim_bars(sheet.axes(left=6.9, right=1.6, top=1.3, bottom=5.25), claims)
+        rates.remove()
+    elif not overall.n:
         _say(rates, "success rate unknown")
     elif selection.several:
         sheet.text(5.27, 1.22, "Success rate of each run", size=11, weight="bold")
