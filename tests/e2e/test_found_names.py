@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from tests.commands import wirefault
 from tests.e2e.test_exec import Ran, links_in, port_link
 from tests.examples.serving import Recorded, served
 from tests.lab.demos import environ_in
 from wirefault.history.events import RunFinished
+from wirefault.history.reader import latest_run
 
 pytestmark = pytest.mark.slow
 
@@ -119,6 +121,29 @@ def test_oracle_judges_writes_of_a_link_before_it_is_found(tmp_path: Path, tap: 
     worlds = {episode["episode"]: episode["world"] for episode in summary["episodes"]}
     assert worlds == {"right": "as_asked", "misspelt": "unknown"}, ran.stderr
     assert [(each["by"], each["name"]) for each in summary["never_called"]] == [("expect", f"{link}0")]
+
+
+def test_run_of_a_wiring_that_intercepts_is_verified_and_repeated(tmp_path: Path) -> None:
+    subject = {"command": [sys.executable, "-c", CALLER, "", "{prompt}"]}
+    wiring = {"intercept": {"tap": "proxy"}, "subject": subject}
+    (tmp_path / "wirefault.json").write_text(json.dumps(wiring), encoding="utf-8")
+    with served(anything) as server:
+        faults = json.dumps({"faults": [{"fault": "unavailable", "links": [port_link(server), "openai"]}]})
+        words = (
+            "run",
+            "wirefault.json",
+            "--prompt",
+            f"GET {server.url}/a",
+            "--faults",
+            faults,
+            "--no-charts",
+        )
+        done = wirefault(tmp_path, environ_in(tmp_path), *words)
+    output = " ".join((done.stdout + done.stderr).split())
+    assert "faults name 'openai', which the agent never called" in output
+    run_id = latest_run(tmp_path / ".wirefault" / "logs")
+    verified = wirefault(tmp_path, environ_in(tmp_path), "runs", "verify", run_id)
+    assert port_link(server) in verified.stdout and "another version" not in verified.stderr, verified.stderr
 
 
 UNSHARE = ("unshare", "-m", "sh", "-c", 'mount --bind hosts /etc/hosts && exec "$@"', "sh")

@@ -53,6 +53,17 @@ def test_unknown_link_is_no_radius(tmp_path: Path) -> None:
     assert "unknown link wether; did you mean 'weather'?" in message
 
 
+def test_radius_may_name_a_link_that_is_found_later(tmp_path: Path) -> None:
+    wiring = {"intercept": {}, "subject": {"command": ["true"]}, "links": {}}
+    (tmp_path / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
+    named = {"faults": {"faults": [{"fault": "rate_limit", "links": "port_9000"}]}}
+    more: dict[str, Any] = {"wiring": "wirefault.yaml", "method": named, "prompts": [{"prompt": "x"}]}
+    assert planned(tmp_path, safety={"blast_radius": {"links": ["port_9000"]}}, **more).arms
+    message = refused(tmp_path, safety={"blast_radius": {"links": ["port_9001"]}}, **more)
+    assert "affects port_9000, outside of safety.blast_radius.links" in message
+    assert "unknown link tool" in refused(tmp_path, safety={"blast_radius": {"links": ["tool"]}}, **more)
+
+
 def test_share_of_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
     plan = planned(tmp_path, repeats=5, safety={"blast_radius": {"episodes": "25 %"}})
     outside = [is_outside_radius(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]

@@ -105,7 +105,7 @@ def within_radius(
 def _check_links(named: Sequence[str], settings: Settings, links: Links) -> None:
     valid = (*links.names, *(group for group in links.groups if group != "all"))
     for name in named:
-        if name not in valid:
+        if name not in valid and (not links.grows or links.why_never_found(name)):
             raise ValueError(f"safety.blast_radius.links: unknown link {name}{nearest(name, valid)}")
     allowed = {link for name in named for link in links.groups.get(name, (name,))}
     for entry, struck in _struck_links(settings, links):

@@ -69,13 +69,7 @@ def summary_command(summary: Summary, prompts: str = "") -> str:
 
     ``prompts``: the present path of its prompts file, if that has moved. Raises ``InputError``.
     """
-    # the fault set of exec names links that were found during the run
-    is_exec = list(summary.wiring_arguments[:1]) == [EXEC]
-    links = Links.load(summary.links, grows=is_exec) if summary.links or is_exec else None
-    try:
-        settings = Settings.model_validate(summary.settings, context={"links": links})
-    except ValueError:
-        raise InputError("the history has settings of another version") from None
+    settings, links = _settings_and_links(summary)
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
     repeat = command(
@@ -89,6 +83,21 @@ def summary_command(summary: Summary, prompts: str = "") -> str:
     )
     changed = prompts_changed(source)
     return f"{repeat}\nnote: {changed}" if changed else repeat
+
+
+def _settings_and_links(summary: Summary) -> tuple[Settings, Links | None]:
+    """Return the run's settings, and its links as its fault set names them. Raises ``InputError``.
+
+    The fault set of a run that intercepts may name links that were to be found.
+    """
+    is_exec = list(summary.wiring_arguments[:1]) == [EXEC]
+    for grows in (True,) if is_exec else (False, True):
+        links = Links.load(summary.links, grows=grows) if summary.links or is_exec else None
+        try:
+            return Settings.model_validate(summary.settings, context={"links": links}), links
+        except ValueError:
+            continue
+    raise InputError("the history has settings of another version")
 
 
 def as_user_named(source: PromptsSource, environ: Mapping[str, str]) -> PromptsSource:
