@@ -128,10 +128,10 @@ def test_host_that_leads_elsewhere_is_no_name(route: Callable[..., str], data: b
 def test_name_of_this_machine_does_not_open_the_labs_own_servers(hosts: HostsFile, tmp_path: Path) -> None:
     lab = default_topology("lab", links=Links((), grows=True))
 
-    async def arrive() -> None:
+    async def arrive(client: socket.socket) -> None:
         routes = LinkRoutes(lambda: lab, LaneState(tmp_path / "state.db", "lab", 0))
-        arrival = Arrival(socket.socket(), "shop.test", lab.control.port, "proxy", RequestKind.REQUEST)
+        arrival = Arrival(client, "shop.test", lab.control.port, "proxy", RequestKind.REQUEST)
         await Routed(routes, Policy(), lambda: None, hosts).route(arrival)
 
-    with pytest.raises(Refused, match="the lab's own servers"):
-        asyncio.run(arrive())
+    with socket.socket() as client, pytest.raises(Refused, match="the lab's own servers"):
+        asyncio.run(arrive(client))
