@@ -165,7 +165,7 @@ def _normalised(text: str) -> str:
 
 
 Online = Callable[[str, str, str], str]
-"""Translates a text between two language codes. It may raise any exception."""
+"""A function that translates a text between two language codes. It may raise any exception."""
 
 
 def online_backends(environ: Mapping[str, str]) -> dict[str, Online]:

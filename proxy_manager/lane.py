@@ -187,7 +187,7 @@ class ManagerStatus:
     configuration: int = 0
     """Number of the last configuration, 0 for none."""
     in_force_from: str | None = None
-    """Where it came into force in the current run; None if it has not."""
+    """Place in the current run at which it came into force; None if it has not."""
     live: str | None = None
     """The live run's id, after it has begun."""
     desired: list[dict[str, Any]] = field(default_factory=list)

@@ -245,7 +245,7 @@ def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
 
 
 class Tail:
-    """Follows a file that another process is writing.
+    """A reader of a file that another process is writing.
 
     Each ``read`` returns the events appended since the last one; none while the file does not exist.
     """

@@ -219,10 +219,10 @@ def _is_touched(episode: Episode, faults: Sequence[FaultRecord]) -> bool:
     """Whether a delivered fault touched what the oracle asks about."""
     if episode.oracle is None or not any(fault.delivered for fault in faults):
         return False
-    struck = faulted_exchanges(episode.trace)
-    toxics: list[tuple[None, None]] = [(None, None)] * (len(faults) - len(struck))
+    faulted = faulted_exchanges(episode.trace)
+    toxics: list[tuple[None, None]] = [(None, None)] * (len(faults) - len(faulted))
     about = AskedAbout(episode.oracle, episode.trace)
     return any(
         fault.delivered is True and about.is_touched(fault, exchange, fault_met)
-        for fault, (exchange, fault_met) in zip(faults, [*toxics, *struck], strict=True)
+        for fault, (exchange, fault_met) in zip(faults, [*toxics, *faulted], strict=True)
     )

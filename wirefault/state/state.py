@@ -74,6 +74,8 @@ class RunRow:
 
 @dataclass(frozen=True)
 class AttemptRow:
+    """An attempt as the manager sees it. Times are None until the state is reached."""
+
     id: int
     run_id: str
     lab_id: str

@@ -40,7 +40,7 @@ class Played:
     texts: dict[str, str] = field(default_factory=dict)
     """One finding by rule. Notes are omitted, except if the rule is ``past_the_lab``."""
     invalid: str = ""
-    """Why its episode with faults is invalid."""
+    """Reason why its episode with faults is invalid."""
     fault_delivered: bool = True
 
     @property

@@ -91,5 +91,7 @@ class Unexplained:
 
 @dataclass(frozen=True)
 class Evidence:
+    """The evidence of one episode."""
+
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
