@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S, until
+from wirefault.settings.settings import NAMES
+from wirefault.settings.sources import INSTALLATION_VARIABLES
 
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # "`agent.py`:" at the end of a paragraph, or "`agent.py` orders tea ..." at its start
@@ -116,8 +118,8 @@ class Played:
         """
         rest = masked(self.output)
         for line in filter(str.strip, expected.splitlines()):
-            _, shown, rest = rest.partition(masked(line).strip().removesuffix("...").strip())
-            if not shown:
+            _, match, rest = rest.partition(masked(line).strip().removesuffix("...").strip())
+            if not match:
                 return False
         return True
 
@@ -167,12 +169,18 @@ class Shell:
         assert code == 0, f"nothing listens on port {port}"
 
 
+def _inherited() -> dict[str, str]:
+    """The environment without settings of the lab, and without what ``make test ARGS=...`` hands down."""
+    own = {*INSTALLATION_VARIABLES, "ARGS", "MAKEFLAGS", "MAKEOVERRIDES"}
+    return {key: value for key, value in os.environ.items() if key.lower() not in NAMES and key not in own}
+
+
 @contextmanager
 def shell(folder: Path, outputs: Path, network: list[str], environ: Mapping[str, str]) -> Iterator[Shell]:
     process = subprocess.Popen(
         [*network, "bash", "--norc"],
         cwd=folder,
-        env={**os.environ, **environ},
+        env={**_inherited(), **environ},
         stdin=subprocess.PIPE,
         text=True,
         start_new_session=True,

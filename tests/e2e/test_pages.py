@@ -245,7 +245,7 @@ PROMISES = {
         Promise("wirefault run --link openai_base", 0, "^1/1  unjudged "),
         Promise("cd ..", 0),
         Promise("wirefault run examples/openai_chat", 0, "^2/2  "),
-        Promise("ORDER_KEY=header", 0, "^2/3  success "),
+        Promise("ORDER_KEY=header", 0, "^2/3  success .*shop lose_reply"),
     ],
     "docs/mcp.md": [
         Promise("wirefault run --faults lost-call.yaml", 0, "^harmful +1  write_file was sent again"),
@@ -340,7 +340,7 @@ def follow(pages: tuple[str, ...], template: Path, place: Path, network: list[st
     outputs.mkdir()
     write(programs / "make", f'#!/bin/sh\nexec {shutil.which("make")} -o .venv/.ready "$@"\n')
     (programs / "make").chmod(0o755)  # of an environment that is set up
-    environ = {"HOME": str(place), "CLONE": str(clone), "MAKEFLAGS": "", "PATH": f"{programs}:{PATH}"}
+    environ = {"HOME": str(place), "CLONE": str(clone), "PATH": f"{programs}:{PATH}"}
     environ["PYTHONPATH"] = str(clone)  # the environment is of another clone, but the code is of this one
     done: list[Played] = []
     with shell(clone, outputs, network, environ) as opened:
