@@ -101,3 +101,9 @@ def test_existing_file_is_not_overwritten(tmp_path: Path) -> None:
 def test_unreadable_input_is_reported(tmp_path: Path) -> None:
     assert "nowhere.yaml" in fuzz(tmp_path, "--wiring", "nowhere.yaml").output
     assert fuzz(tmp_path, "--space=chaos").exit_code == 64
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_faults_of_websockets_are_not_drawn(space: str) -> None:
+    chosen = {name for name, fault in REGISTRY.items() if SPACES[space].holds(name, fault)}
+    assert not {name for name in chosen if REGISTRY[name].family == "websocket"}

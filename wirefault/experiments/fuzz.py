@@ -128,7 +128,12 @@ def _of_model(name: str, fault: type[Fault]) -> bool:
 
 def _of_tools(name: str, fault: type[Fault]) -> bool:
     # faults for the lab's servers cannot be armed in every wiring
-    return fault.where in ("any", "tool", "mcp") and not fault.lab_only
+    return (_is_anywhere(fault) or fault.where in ("tool", "mcp")) and not fault.lab_only
+
+
+def _is_anywhere(fault: type[Fault]) -> bool:
+    """Whether it acts on plain requests of any link; few agents open a WebSocket."""
+    return fault.where == "any" and fault.family != "websocket"
 
 
 def _anything(name: str, fault: type[Fault]) -> bool:
@@ -137,7 +142,7 @@ def _anything(name: str, fault: type[Fault]) -> bool:
 
 SPACES: Mapping[str, Space] = {
     "default": Space(_anything, network=True),
-    "llm": Space(lambda name, fault: _of_model(name, fault) or fault.where == "any"),
+    "llm": Space(lambda name, fault: _of_model(name, fault) or _is_anywhere(fault)),
     "stream": Space(lambda name, fault: name in _STREAMS, settings=(("stream", "true"),)),
     "tools": Space(_of_tools),
     "network": Space(lambda name, fault: False, network=True),
