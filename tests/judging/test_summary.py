@@ -328,3 +328,14 @@ def test_opaque_subject_has_no_known_timeout():
     assert summary.not_reproducible_because == [
         "the subject is opaque: the faults repeat, but its behaviour may not"
     ]
+
+
+@pytest.mark.parametrize(("prompt", "claim"), [("./agent 'Order tea'", "done"), ("./agent", "unclear")])
+def test_words_of_a_command_line_are_no_task_of_the_claim(prompt, claim):
+    events = [
+        replace(event, prompt=prompt) if hasattr(event, "prompt") else event
+        for event in episode(ended(ended_by="text", response="I ordered 2 teas for you."))
+    ]
+    first, *others = run(events)
+    first = replace(first, wiring_arguments=["exec", "--", "./agent", "Order tea"])
+    assert summarise([first, *others]).claims.counts == {claim: 1}

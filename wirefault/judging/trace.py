@@ -76,6 +76,12 @@ class EpisodeTrace:
         return replace(self, selected=requests)
 
     @property
+    def command_line(self) -> Sequence[str]:
+        """The command after ``--`` with which the run was started; empty without one."""
+        arguments = self.run.started.wiring_arguments if self.run.started else []
+        return arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+
+    @property
     def is_empty(self) -> bool:
         """Whether no attempt left anything in it."""
         return not any(isinstance(event, _TRACED) for event in self.events)

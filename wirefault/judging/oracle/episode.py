@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -120,12 +121,18 @@ class Episode:
         own = [effect for effect in read.effects if self._attempt_of(effect) == attempt]
         return WorldRead(read.t, read.episode, own, read.error)
 
+    @property
+    def _task(self) -> str:
+        """The prompt; empty if it is the command line, whose words do not describe a task."""
+        words = self.trace.command_line
+        return "" if words and shlex.join(words) == self.started.prompt else self.started.prompt
+
     def judge(self) -> Verdict:
         """Judge the axes, and return the first outcome that applies."""
         invalid, pending = invalid_because(self.trace, self.attempts), self._pending()
         ended = self.trace.last(AttemptEnded)
         world, value = self._with_late_writes(self._charged_world()), self._value(ended)
-        claim = judge_claim(self.oracle, ended, self.started.prompt, value.axis) if ended else "none"
+        claim = judge_claim(self.oracle, ended, self._task, value.axis) if ended else "none"
         text_call = self._text_call(ended, value)
         if text_call:
             claim, value = "none", replace(value, axis="none") if value.axis != "not_applicable" else value
