@@ -203,3 +203,13 @@ def test_message_with_fault_is_listed() -> None:
     passed = replace(lost, number=4, fate="passed", fault="")
     lines = texts(of(lost, passed), "message")
     assert lines == ["voice  server's message 3 response.done (20 bytes): dropped (ws_drop)"]
+
+
+def test_reply_that_opens_websocket_is_not_compared() -> None:
+    event = exchange(
+        "weather",
+        status=101,
+        fault=fault_met("ws_drop", id="w", shows=None),
+        faulted_reply=FaultedReply("", ""),
+    )
+    assert texts(of(event), "observed") == []

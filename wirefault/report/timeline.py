@@ -102,7 +102,10 @@ def reply_lines(
             yield TimelineLine("fault", _fault(fault, request, faults), depth=1)
         for shadow in exchange.shadows:
             yield TimelineLine("shadow", f"{shadow.id or shadow.kind}, in the arm {shadow.arm}", depth=1)
-    injected = exchange is not None and any(fault.injected for fault in exchange.faults)
+    # a fault of messages leaves the reply alone that opens their connection
+    injected = (
+        exchange is not None and exchange.status != 101 and any(fault.injected for fault in exchange.faults)
+    )
     if exchange is not None and exchange.faulted_reply is not None and injected:
         yield from _both_sides(request, exchange, exchange.faulted_reply)
     elif toxics:
