@@ -53,7 +53,7 @@ def test_invalid_call_has_no_numbers(call: tuple[str, dict[str, Any]]) -> None:
     assert _identified(asks(call)) is None
 
 
-def test_key_derives_from_run_episode_attempt_reply_and_index() -> None:
+def test_key_depends_on_call_identity() -> None:
     call = _identified(asks(WEATHER), asks(WEATHER, SEND), index=1, attempt=3)
     assert call is not None
     assert call.idempotency_key == identifier("key", "run-1", "001", 3, 2, 1)

@@ -93,7 +93,7 @@ def _fails(call: Call, route: Route = "proxy") -> ToolFailure:
 
 
 @pytest.mark.parametrize("how", BADLY)
-def test_failures_are_recorded_by_name(how: str, wire: Callable[..., Wire]) -> None:
+def test_failures_have_names(how: str, wire: Callable[..., Wire]) -> None:
     answer, error, status = BADLY[how]
     timeout = 2 if error == "read_timeout" else PATIENCE_S
     call, events = _call(lab_of(wire(answer).address), tool_timeout=timeout)

@@ -67,7 +67,7 @@ def test_invalid_report_can_be_repeated() -> None:
     assert (outcome.result.report.status, len(outcome.model.received)) == ("failed", 2)
 
 
-def test_calls_in_same_reply_as_report_are_made(wire: Callable[..., Wire]) -> None:
+def test_calls_next_to_report_are_executed(wire: Callable[..., Wire]) -> None:
     server = wire(GOOD)
     both = asks(SEND, ("Report", {"status": "done", "answer": "Sent."}))
     outcome = run_agent(lab_of(server.address), both)
@@ -171,5 +171,5 @@ def test_attempt_records_are_json(wire: Callable[..., Wire]) -> None:
     assert json.loads(json.dumps(made.__dict__))["arguments"] == SEND[1]
 
 
-def test_whole_number_of_a_report_stays_whole():
+def test_integer_in_report_stays_integer():
     assert repr(Value.model_validate_json('{"value": 1083, "unit": "ft"}').value) == "1083"

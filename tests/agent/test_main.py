@@ -133,7 +133,7 @@ def _of_lab(lab: Lab) -> dict[str, str]:
     return {name: value for name, value in lab.environ().items() if name in names}
 
 
-def test_options_are_the_settings_of_a_run_in_the_lab(lab: Lab, tmp_path: Path) -> None:
+def test_options_are_run_settings(lab: Lab, tmp_path: Path) -> None:
     _prompts(tmp_path, {"prompt": "Hello there!", "expect": {}})
     done = _run_subject(lab, tmp_path, "--seed", "5", "--tool-limit", "2", "--json", SEED="6")
     assert done.code == 0, done.err

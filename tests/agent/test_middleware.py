@@ -127,7 +127,7 @@ def test_all_tries_and_fallback_share_one_key(wire: Callable[..., Wire]) -> None
     assert outcome.tool_results[0].content == '{"sent":true}'
 
 
-def test_no_fallback_by_default(wire: Callable[..., Wire]) -> None:
+def test_fallback_is_off_by_default(wire: Callable[..., Wire]) -> None:
     proxy, service = wire(failed(500)), wire(GOOD)
     outcome = run_agent(lab_of(proxy.address, service.address), asks(SEND), reports())
     assert service.received == []
@@ -187,7 +187,7 @@ def test_error_has_cause_and_side_effect(
     assert made.result == outcome.tool_results[0].content
 
 
-def test_unreached_service_has_no_side_effect(nobody: Address) -> None:
+def test_unreachable_service_has_no_side_effect(nobody: Address) -> None:
     outcome = run_agent(lab_of(nobody), asks(SEND), reports(), tool_limit=2)
     assert _error(outcome) == {
         "code": "not_reached",
@@ -204,7 +204,7 @@ def test_earlier_try_makes_side_effect_unknown(last: Answer, call: Call) -> None
     assert error["message"].endswith("Whether an earlier try took effect is unknown.")
 
 
-def test_unreached_fallback_keeps_side_effect_unknown(wire: Callable[..., Wire], nobody: Address) -> None:
+def test_unreachable_fallback_leaves_side_effect_unknown(wire: Callable[..., Wire], nobody: Address) -> None:
     topology = lab_of(wire(b"").address, nobody)
     outcome = run_agent(topology, asks(SEND), reports(), fallback="direct")
     assert (_error(outcome)["code"], _error(outcome)["side_effect"]) == ("not_reached", "unknown")

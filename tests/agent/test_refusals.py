@@ -39,7 +39,7 @@ def told_of(outcome: AttemptRun) -> list[tuple[Any, ...]]:
         ),
     ],
 )
-def test_refused_call_is_recorded_and_not_made(
+def test_refused_call_is_recorded_and_not_executed(
     call: Any, expected: tuple[str, str], outcome: Callable[..., AttemptRun]
 ) -> None:
     there = outcome(asks(call), reports())
@@ -55,7 +55,7 @@ def test_malformed_arguments_are_recorded_verbatim(outcome: Callable[..., Attemp
     assert there.result.ended_by == "empty"
 
 
-def test_refusal_has_place_in_reply(outcome: Callable[..., AttemptRun]) -> None:
+def test_refusal_keeps_position_in_reply(outcome: Callable[..., AttemptRun]) -> None:
     there = outcome(asks(WEATHER), asks(SEND, ("no_such_tool", {})), reports(), attempt=2)
     [refused] = there.of(ToolCallRefused)
     assert (refused.episode, refused.attempt, refused.reply, refused.index) == ("001", 2, 2, 1)

@@ -28,7 +28,7 @@ def test_at_least_24_prompts_all_with_oracles() -> None:
     assert all(prompt.expect is not None for prompt in SAMPLES.entries)
 
 
-def test_toxics_are_drawn_on_needed_links_alone_and_the_draws_stay() -> None:
+def test_toxics_are_drawn_on_needed_links_only() -> None:
     names = lab_links().tool_names
     total = 0
     for seed in range(20):

@@ -63,7 +63,7 @@ def server() -> Iterator[StrictServer]:
     started.close()
 
 
-def test_strict_server_takes_whole_conversation(server):
+def test_strict_server_accepts_whole_conversation(server):
     frozen = settings(model="compatible", model_base_url="http://127.0.0.1:1/v1")
     topology = lab_of(server.address)
     with open_client(frozen) as client:

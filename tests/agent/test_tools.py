@@ -73,7 +73,7 @@ def test_text_arguments_must_be_nonempty(text: object) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_tool_works_with_its_service(name: str, services: Topology) -> None:
+def test_each_tool_calls_its_service(name: str, services: Topology) -> None:
     outcome = run_agent(services, asks((name, CALLS[name])), reports(), run=f"run-{name}")
     [call], [message] = outcome.of(ToolCalled), outcome.tool_results
     assert (call.ok, call.error, call.tries) == (True, None, 1), call.result

@@ -39,9 +39,7 @@ def findings_by_question(result: dict[str, Any]) -> dict[str, str]:
     return {each["question"]: each["finding"] for each in result["answers"] if each["status"] == "finding"}
 
 
-def test_careless_agent_is_found_to_write_twice_and_to_deny_its_order(
-    tmp_path: Path, servers: Servers
-) -> None:
+def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> None:
     before = len(servers.orders)
     code, result, _ = audit(tmp_path, servers, "careless")
     assert code == 1
@@ -68,26 +66,26 @@ def test_careful_agent_has_no_finding(tmp_path: Path, servers: Servers) -> None:
     assert code == 0, printed
 
 
-def test_failing_command_ends_the_audit_with_its_own_error(tmp_path: Path) -> None:
+def test_failing_command_ends_audit_with_its_error(tmp_path: Path) -> None:
     words = ["audit", "--", sys.executable, "-c", "raise SystemExit('no such order')"]
     ended = wirefault(tmp_path, environ_in(tmp_path), *words)
     assert ended.returncode == 2
     assert "fails without any fault" in ended.stderr and "no such order" in ended.stderr
 
 
-def test_command_without_calls_cannot_be_asked(tmp_path: Path) -> None:
+def test_command_without_calls_cannot_be_audited(tmp_path: Path) -> None:
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--", sys.executable, "-c", "print('done')")
     assert ended.returncode == 2 and "made no call" in ended.stderr
 
 
-def test_dry_run_asks_nothing(tmp_path: Path, servers: Servers) -> None:
+def test_dry_run_starts_nothing(tmp_path: Path, servers: Servers) -> None:
     before = len(servers.orders)
     code, result, printed = audit(tmp_path, servers, "careless", "--dry-run")
     assert code == 0 and result["answers"] == [] and "q01  POST /orders, reply lost" in printed
     assert len(servers.orders) - before == 2
 
 
-def test_answered_writes_reach_the_server_in_clean_runs_only(tmp_path: Path, servers: Servers) -> None:
+def test_answered_writes_reach_server_only_in_clean_runs(tmp_path: Path, servers: Servers) -> None:
     before = len(servers.orders)
     ask = ["--ask", "lost_reply", "--ask", "write_5xx", "--ask", "model_down_after_write"]
     code, result, printed = audit(tmp_path, servers, "careless", "--writes", "answer", *ask)
@@ -99,7 +97,7 @@ def test_answered_writes_reach_the_server_in_clean_runs_only(tmp_path: Path, ser
     assert code == 1 and "none carried out again" in printed
 
 
-def test_killed_audit_resumes_and_repeats_no_complete_run(tmp_path: Path, servers: Servers) -> None:
+def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Servers) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     command = [sys.executable, "agent.py", servers.model, servers.shop, "careful"]
     ask = [word for name in ("lost_reply", "write_5xx", "read_5xx", "model_5xx") for word in ("--ask", name)]
@@ -133,11 +131,11 @@ def test_kept_experiment_holds_on_the_audited_agent(tmp_path: Path, servers: Ser
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_option_of_another_audit_is_refused(tmp_path: Path) -> None:
+def test_changed_option_on_resume_is_refused(tmp_path: Path) -> None:
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", "nothing")
     assert ended.returncode == 64 and "unknown experiment" in ended.stderr
 
 
-def test_unknown_question_names_the_nearest(tmp_path: Path) -> None:
+def test_unknown_question_suggests_nearest(tmp_path: Path) -> None:
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--ask", "lost_replay", "--", "true")
     assert ended.returncode == 64 and "did you mean" in ended.stderr

@@ -23,7 +23,7 @@ def test_path_template_hides_ids(target: str, template: str) -> None:
     assert path_template(target) == template
 
 
-def test_operation_is_part_of_the_name() -> None:
+def test_operation_is_part_of_name() -> None:
     body = '{"operationName": "PlaceOrder", "query": "mutation {x}"}'
     call = exchange(method="POST", target="/graphql", request_body=body)
     assert name_of(call) == (

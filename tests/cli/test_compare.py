@@ -24,7 +24,7 @@ def compare(folder: Path, *words: str) -> Result:
         ("I" * 10, 2, "the second is perhaps worse"),
     ],
 )
-def test_exit_code_matches_text(tmp_path: Path, second: str, code: int, expected: str) -> None:
+def test_exit_code_matches_verdict_text(tmp_path: Path, second: str, code: int, expected: str) -> None:
     recorded = SavedRuns(tmp_path / "logs")
     recorded.run("run-1", "S" * 10)
     recorded.run("run-2", second)

@@ -124,7 +124,7 @@ def test_mistakes_are_reported(arguments, expected):
 
 
 @pytest.mark.parametrize("arguments", [["set", "light"], ["clear"]])
-def test_missing_lab_says_how_to_start_one(arguments):
+def test_missing_lab_error_explains_start(arguments):
     assert "start one: wirefault lab up" in call(*arguments, code=70).output
 
 
@@ -140,7 +140,7 @@ def test_source_is_name_or_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sources == ["light", "light at chaos level 0.5", full, f"{full} at chaos level 0.5"]
 
 
-def test_note_of_lab_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lab_note_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {
         "number": 1,
         "faults": None,
@@ -173,7 +173,7 @@ def elsewhere() -> Iterator[str]:
         thread.join()
 
 
-def test_lab_of_another_folder_is_recognised(elsewhere: str) -> None:
+def test_lab_of_other_folder_is_recognised(elsewhere: str) -> None:
     here = {"MANAGER_HOST": "127.0.0.1", "STATUS_PORT": elsewhere}
     assert "did not start from this folder" in call("status", **here).output
     assert "it was started from another folder" in call("clear", code=70, **here).output

@@ -76,6 +76,6 @@ def test_misspelt_command_names_nearest(words: list[str], message: str) -> None:
         (["run", "--link", "a=http://127.0.0.1:9", "--junit", "x"], "--junit does not apply to a wiring"),
     ],
 )
-def test_options_of_another_way_to_run_are_refused(words: list[str], message: str) -> None:
+def test_options_of_other_run_modes_are_refused(words: list[str], message: str) -> None:
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 64 and message in result.output

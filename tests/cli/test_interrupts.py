@@ -64,14 +64,14 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Fut
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_ctrl_c_at_any_import_is_one_line_and_130(recorded: dict[str, Future[list[Row]]], name: str) -> None:
+def test_ctrl_c_during_import_is_one_line_and_130(recorded: dict[str, Future[list[Row]]], name: str) -> None:
     rows = recorded[name].result()
     ended_otherwise = [row for row in rows if row[1:] != (130, repr("interrupted\n"))]
     assert [row for row in ended_otherwise if row[0] not in BEFORE] == []
     assert len(rows) - len(ended_otherwise) > examples(20)
 
 
-def test_blocked_signal_survives_hand_over() -> None:
+def test_blocked_signal_survives_handover() -> None:
     code = (
         "import os, signal, sys\n"
         "from wirefault.core.interrupts import hand_over\n"

@@ -21,7 +21,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in files if own not in path.parents}
 
 
-def test_program_with_own_logs_and_state_keeps_them_and_a_clean_git_status(tmp_path: Path) -> None:
+def test_exec_leaves_program_files_and_git_status_unchanged(tmp_path: Path) -> None:
     for name in ("state", "logs"):
         (tmp_path / name).mkdir()
     with closing(sqlite3.connect(tmp_path / "state" / "state.db")) as database:

@@ -49,7 +49,7 @@ def call(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_plugin_fault_is_listed_shown_and_run(folder: Path) -> None:
+def test_plugin_fault_appears_in_list_show_and_run(folder: Path) -> None:
     [lines] = blocks("A package of your own", "sh")
     install, *commands = (shlex.split(line) for line in lines.splitlines())
     assert install == ["pip", "install", "."]
@@ -67,7 +67,7 @@ def with_json(commands: list[list[str]]) -> list[list[str]]:
     return [*others, [*demo, "--no-charts", "--json"]]
 
 
-def test_plugin_dialect_is_found_by_path(folder: Path) -> None:
+def test_plugin_dialect_is_recognised_by_path(folder: Path) -> None:
     code = (
         "from wirefault.dialects.registry import DIALECTS, MODEL_DIALECTS, dialect_of\n"
         "name = dialect_of('/house/talk', of_model=True)\n"

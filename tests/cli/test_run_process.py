@@ -9,8 +9,6 @@ import pytest
 from wirefault.cli.run_process import main
 
 
-def test_run_of_a_launcher_that_is_gone_ends_with_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dead_launcher_ends_run_with_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(str(tmp_path / "lab-1-run.run.json")) == 70
     assert capsys.readouterr().err == "error: the launcher ended before the run began\n"

@@ -42,7 +42,7 @@ def test_list_has_runs_and_their_newest_last(folder: Path, words: list[str]) -> 
 
 
 @pytest.mark.parametrize("command", ["show", "report"])
-def test_short_form_and_group_are_same_command(folder: Path, command: str) -> None:
+def test_short_and_group_forms_are_equal(folder: Path, command: str) -> None:
     assert call(command, "latest").output == call("runs", command, "latest").output != ""
 
 
@@ -60,13 +60,13 @@ def test_prune_prints_sizes_and_keeps_newest(folder: Path) -> None:
     assert runs(folder) == [NEW] and not (folder / "logs" / "charts" / OLD).exists()
 
 
-def test_prune_keeps_what_is_being_written(folder: Path) -> None:
+def test_prune_keeps_active_run(folder: Path) -> None:
     os.utime(folder / "logs" / "runs" / OLD / "agent-0.jsonl")
     assert "1 removed" in call("runs", "prune", "--keep", "0").output
     assert runs(folder) == [OLD]
 
 
-def test_prune_follows_no_link(folder: Path) -> None:
+def test_prune_does_not_follow_links(folder: Path) -> None:
     (folder / "mine").mkdir()
     (folder / "logs" / "charts").symlink_to(folder / "mine")
     result = call("runs", "prune", "--keep", "0")
@@ -84,7 +84,7 @@ def test_bundle_can_be_verified_elsewhere(folder: Path, monkeypatch: pytest.Monk
     assert runs(elsewhere) == [NEW]
 
 
-def test_bundle_overwrites_nothing(folder: Path) -> None:
+def test_bundle_does_not_overwrite(folder: Path) -> None:
     (folder / "mine.tar.gz").write_text("mine")
     result = call("runs", "bundle", "latest", "mine.tar.gz")
     assert result.exit_code == 64 and "already exists" in result.output

@@ -137,7 +137,7 @@ def test_charts_replace_links_not_their_targets(folder: Path, trap: str) -> None
 
 
 @pytest.mark.usefixtures("one_chart")
-def test_charts_follow_no_linked_folder(folder: Path) -> None:
+def test_charts_do_not_follow_linked_folder(folder: Path) -> None:
     SyntheticRun(folder / "logs", run_id=RUN, prompts=1).write()
     (folder / "mine").mkdir()
     (folder / "logs" / "charts").symlink_to(folder / "mine")

@@ -31,7 +31,7 @@ def test_run_prints_summary_and_lab_stays_up(first: FirstUp) -> None:
     assert first.still_up == {*LONG_LIVED, "init"}
 
 
-def test_agent_s_log_reads_well(clone: Lab, first: FirstUp) -> None:
+def test_agent_log_is_readable(clone: Lab, first: FirstUp) -> None:
     log = clone.log("agent")
     assert len(log) < 2 * len(SAMPLES) + 40
     assert "\x1b" not in "".join(log)
@@ -61,7 +61,7 @@ def test_finished_state_has_no_toxic(clone: Lab, first: FirstUp) -> None:
     assert clone.last_run().toxics_left == 0
 
 
-def test_charts_on_host_and_in_container(clone: Lab, first: FirstUp) -> None:
+def test_charts_are_drawn_on_host_and_in_container(clone: Lab, first: FirstUp) -> None:
     picture = clone.logs / "charts" / clone.runs()[-1] / "overview.png"
     for line in ("python charts.py", "docker compose run --rm charts"):
         picture.unlink(missing_ok=True)
@@ -70,7 +70,7 @@ def test_charts_on_host_and_in_container(clone: Lab, first: FirstUp) -> None:
         assert picture.stat().st_size > 10_000
 
 
-def test_manager_s_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
+def test_manager_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
     assert clone.manager().host == "127.0.0.1"
     with urllib.request.urlopen(f"{clone.manager().url}/ready", timeout=10) as answer:
         assert json.load(answer) == {"ready": True}
@@ -94,13 +94,13 @@ def test_native_lab_gives_same_outcomes(clone: Lab, first: FirstUp) -> None:
     assert "invalid" not in there.outcomes
 
 
-def test_our_image_s_layers_are_small(clone: Lab, first: FirstUp, record_property) -> None:
+def test_project_image_layers_are_small(clone: Lab, first: FirstUp, record_property) -> None:
     ours = clone.size_above_base()
     record_property("layers above the base image, MB", round(ours / 1e6))
     assert ours < 350e6
 
 
-def test_build_after_changed_source(clone: Lab, first: FirstUp, record_property) -> None:
+def test_rebuild_after_source_change(clone: Lab, first: FirstUp, record_property) -> None:
     image = clone.environ["WIREFAULT_IMAGE"] + "-changed"
     source = clone.folder / "agent" / "__init__.py"
     source.write_text(source.read_text() + f"# {time.time()}\n")

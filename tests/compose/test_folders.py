@@ -35,7 +35,7 @@ def owner(lab: Lab) -> int:
 
 
 @pytest.mark.parametrize("folder", ["state", "logs"])
-def test_folder_is_owner_s_and_services(lab: Lab, owner: int, folder: str) -> None:
+def test_folder_belongs_to_owner_and_services(lab: Lab, owner: int, folder: str) -> None:
     status = (lab.folder / folder).stat()
     assert (status.st_uid, status.st_gid, oct(status.st_mode & 0o7777)) == (owner, 10001, "0o2770")
 

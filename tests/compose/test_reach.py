@@ -56,7 +56,7 @@ def token(lab: Lab) -> str:
     return lab.python("gateway", "print(open('/run/wirefault/token').read())")
 
 
-def test_no_file_and_variable_of_the_agent_has_the_token(lab: Lab, token: str) -> None:
+def test_agent_files_and_variables_lack_token(lab: Lab, token: str) -> None:
     assert len(token) == 64
     assert in_agent(lab, SEARCH.format(reversed=token[::-1])).splitlines()[-1] == "True True []"
 
@@ -90,7 +90,7 @@ ROUTES = [
 ]
 
 
-def test_gateway_control_asks_even_its_neighbours(lab: Lab) -> None:
+def test_gateway_control_requires_token_from_neighbours(lab: Lab) -> None:
     """The manager's container reaches it; the agent's does not (``test_isolation``)."""
     host = "gateway-control"
     code = ASK.format(host=host, port=CONTROL_PORT, own=f"{host}:{CONTROL_PORT}", routes=ROUTES)
@@ -129,7 +129,7 @@ print(tried("mount", b"none", b"/mnt", b"tmpfs", 0, None))
 """
 
 
-def test_no_other_network_can_be_entered(lab: Lab) -> None:
+def test_other_networks_are_unreachable(lab: Lab) -> None:
     assert in_agent(lab, ENTER).splitlines()[-5:] == ["1 network", "1", "EPERM", "EPERM EPERM", "EPERM"]
 
 
@@ -143,7 +143,7 @@ print(client.getresponse().status)
 """
 
 
-def test_blank_lines_do_not_stop_the_gateway(lab: Lab) -> None:
+def test_blank_lines_do_not_block_gateway(lab: Lab) -> None:
     """Eight megabytes of them took it minutes, quadratically."""
     assert in_agent(lab, BLANK_LINES).splitlines()[-1] == "200"
 
@@ -221,7 +221,7 @@ def experiments(lab: Lab) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-def test_planted_experiment_runs_and_follows_nothing(
+def test_planted_experiment_cannot_escape_container(
     lab: Lab, experiments: Path, foreign_plan: dict[str, str], trap: str
 ) -> None:
     name = "29991231-235959-ffffff"  # the latest
@@ -262,7 +262,7 @@ def test_runs_are_whole_on_the_host(lab: Lab, tmp_path: Path) -> None:
     assert "evidence: whole, " in done.stdout
 
 
-def test_edit_by_the_agent_is_noticed_on_the_host(lab: Lab) -> None:
+def test_edit_by_agent_is_detected_on_host(lab: Lab) -> None:
     lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 -e SEED=1 agent")
     run = lab.runs()[-1]
     edit = f"""

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.compose
 KEY = "mArk3d01xQ7zP0wL9sT4vB"
 
 
-def test_key_that_the_model_server_repeats_is_in_no_file_and_log(lab: Lab) -> None:
+def test_key_repeated_by_model_server_is_in_no_file_or_log(lab: Lab) -> None:
     received = []
 
     class Refuse(BaseHTTPRequestHandler):

@@ -64,7 +64,7 @@ def test_dotenv_change_applies_and_e_overrides_it(lab: Lab, dotenv: Path) -> Non
     assert (settings["seed"], settings["error_prob"]) == (13, 0.5)
 
 
-def test_invalid_value_is_one_line_error(lab: Lab) -> None:
+def test_invalid_setting_is_one_line_error(lab: Lab) -> None:
     before = lab.runs()
     done = lab.play("docker compose run --rm -e TOXIC_PROB=7 agent")
     assert done.returncode == 64
@@ -80,14 +80,14 @@ def test_invalid_value_is_one_line_error(lab: Lab) -> None:
         ("--abort-on-container-exit", "0", 0),
     ],
 )
-def test_up_in_a_pipeline_ends_with_the_run(lab: Lab, option: str, prob: str, code: int) -> None:
+def test_up_in_pipeline_ends_with_run(lab: Lab, option: str, prob: str, code: int) -> None:
     lab.compose("stop --timeout 3")
     done = lab.play(f"docker compose up {option}", TOXIC_PROB=prob)
     assert done.returncode == code, done.stdout + done.stderr
     assert not lab.alive()
 
 
-def test_second_lab_needs_a_folder_of_its_own(lab: Lab) -> None:
+def test_second_lab_needs_separate_folder(lab: Lab) -> None:
     lab.up()
     other = Lab(lab.folder, environment("other"), lab.generation)
     try:
@@ -107,7 +107,7 @@ def test_invalid_dotenv_does_not_restart_in_loop(lab: Lab, dotenv: Path) -> None
     )
 
 
-def test_names_of_other_programs_in_dotenv_are_listed(lab: Lab, dotenv: Path) -> None:
+def test_foreign_dotenv_names_are_listed(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("TOXIC_PRB=0.5\nDATABASE_URL=secret\n")
     lab.compose("up -d --force-recreate --no-deps init")
     misspelt, foreign = until(lambda: lab.log("init"))

@@ -196,7 +196,7 @@ def spellings(address: str) -> list[str]:
     ]  # fmt: skip
 
 
-def test_control_is_reached_in_no_spelling(lab: Lab) -> None:
+def test_control_is_unreachable_in_every_spelling(lab: Lab) -> None:
     ports = {"gateway": CONTROL_PORT, "toxiproxy": TOXIPROXY_PORT, "proxy_mgr": MANAGER_PORT}
     networks = {service: lab.container(service)["NetworkSettings"]["Networks"] for service in ports}
     servers = [
@@ -221,7 +221,7 @@ def test_control_is_reached_in_no_spelling(lab: Lab) -> None:
         assert {status for status, text in statuses if "established" not in text} <= {"403", "502"}, answer
 
 
-def test_invented_hosts_do_not_hide_the_real_one(lab: Lab, server: HTTPServer) -> None:
+def test_invented_hosts_do_not_block_real_host(lab: Lab, server: HTTPServer) -> None:
     invented = [
         [f"GET http://invented-{n}.example/ HTTP/1.1\r\nConnection: close\r\n\r\n"] for n in range(40)
     ]
@@ -268,7 +268,7 @@ def live(lab: Lab) -> list[Event]:
 
 
 @pytest.mark.usefixtures("recorded")
-def test_proxy_of_the_subject_is_named_as_such(lab: Lab, server: HTTPServer) -> None:
+def test_subject_proxy_is_named_as_proxy(lab: Lab, server: HTTPServer) -> None:
     host = f"host.docker.internal:{server.server_port}"
     raw_answers(
         lab,
@@ -312,7 +312,7 @@ with socket.create_connection(("ingress-proxy", 7100), timeout=60) as client:
 
 
 @pytest.mark.parametrize("baggage", ["", "wirefault.run=another,wirefault.episode=e,wirefault.attempt=1"])
-def test_baggage_of_the_subject_evades_no_fault(lab: Lab, baggage: str) -> None:
+def test_subject_baggage_cannot_evade_faults(lab: Lab, baggage: str) -> None:
     host = {"WIRING": f"{FOLDER}/wirefault.yaml"}
     (lab.folder / "experiments" / "down.yaml").write_text("{faults: [{fault: unavailable, links: tools}]}")
     assert lab.play("wirefault faults set experiments/down.yaml", **host).returncode == 0
@@ -327,7 +327,7 @@ print([requests.get(url, headers={{"baggage": {baggage!r}}}, timeout=60).status_
         assert lab.play("wirefault faults clear", **host).returncode == 0
 
 
-def test_subject_has_no_file_of_the_lab_and_no_token(lab: Lab) -> None:
+def test_subject_has_no_lab_files_or_token(lab: Lab) -> None:
     token = lab.python("gateway", "print(open('/run/wirefault/token').read())")
     printed = lab.python("subject", SEARCH.format(reversed=token[::-1]))
     assert printed.splitlines()[-1] == "True False []"

@@ -41,7 +41,7 @@ def test_file_is_read_without_warning(generation: tuple[str, ...], files: tuple[
     assert config(generation, *files, "config", "-q") == ""
 
 
-def test_services_of_up(generation: tuple[str, ...]) -> None:
+def test_services_started_by_up(generation: tuple[str, ...]) -> None:
     assert set(config(generation, "config", "--services").split()) - {"charts", "folders"} == {
         *LONG_LIVED,
         "init",

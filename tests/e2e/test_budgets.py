@@ -47,7 +47,7 @@ def events_of(verdict: dict[str, Any], folder: Path, name: str) -> list[Event]:
     ]
 
 
-def test_verdicts_of_each_arm(verdict: dict[str, Any]) -> None:
+def test_each_arm_verdict(verdict: dict[str, Any]) -> None:
     verdicts = {(check["arm"], check["statement"]): check["verdict"] for check in verdict["checks"]}
     struck = "faults_delivered + budget_strikes > 0"
     assert verdicts == {

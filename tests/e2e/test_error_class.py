@@ -27,7 +27,7 @@ print(json.dumps(report))
 """
 
 
-def test_refused_untrusted_and_silent_servers_are_the_network(tmp_path: Path) -> None:
+def test_unreachable_servers_are_network_failures(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(REPORTS, encoding="utf-8")
     with bind(FREE) as closed:
         refused = f"http://{bound_address(closed)}/"

@@ -174,7 +174,7 @@ def test_interrupted_command_gets_signal_then_sigterm(
     assert running.returncode == 130
 
 
-def test_run_without_fault_met_is_not_success(tmp_path: Path) -> None:
+def test_run_without_met_fault_is_not_success(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "--faults", "moderate", "--", sys.executable, "-c", "print('nothing to do')")
     assert ran.code == 2
     assert ran.stdout == "nothing to do\n" and "no fault was met" in ran.stderr
@@ -193,7 +193,7 @@ def test_calls_without_a_met_fault_name_the_next_step(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a connection is")
 @pytest.mark.parametrize(("faults", "code"), [("lost-replies", 2), ("", 1)])
-def test_traffic_past_lab_is_reported_and_not_success(tmp_path: Path, faults: str, code: int) -> None:
+def test_bypassing_traffic_is_reported_and_not_success(tmp_path: Path, faults: str, code: int) -> None:
     with shop(tmp_path / "shop.db") as record:
         command = [sys.executable, "-c", PATIENT, record.url]
         ran = Ran(tmp_path, "--tap", "proxy", "--faults", faults, "--json", "sum.json", "--", *command)
@@ -212,7 +212,7 @@ def test_failed_command_is_reported_with_exit_code(tmp_path: Path) -> None:
     assert ran.code == 1 and "ended with exit code 1" in ran.stderr
 
 
-def test_failed_server_is_neither_the_commands_nor_the_labs_failure(tmp_path: Path) -> None:
+def test_failed_server_is_not_command_or_lab_failure(tmp_path: Path) -> None:
     def serve(connection: socket.socket) -> None:
         for _ in requests_of(connection):
             connection.sendall(b"HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")

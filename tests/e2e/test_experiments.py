@@ -88,7 +88,7 @@ def test_verdict_and_runs_are_saved(verdicts: dict[str, dict[str, Any]], folder:
             assert run_id in (saved_folder / f"{run_id}.txt").read_text()
 
 
-def test_failed_experiment_ends_with_why(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
+def test_failed_experiment_ends_with_reason(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
     report = wirefault(folder, "report", verdicts["fabricated-answer"]["experiment"]).stdout
     [why] = re.findall(r"^why: wirefault (show .*)$", report, re.MULTILINE)
     timeline = wirefault(folder, *shlex.split(why))
@@ -121,7 +121,7 @@ def judged(folder: Path, *run_ids: str) -> int:
     return sum(file.read_text().count("episode_judged") for file in files)
 
 
-def test_too_high_dose_is_found(folder: Path) -> None:
+def test_excessive_dose_is_identified(folder: Path) -> None:
     file = str(ROOT / "experiments" / "fabricated-answer.yaml")
     words = ["--levels", "0.25,1", "--repeats", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
     done = wirefault(folder, "run", file, *words)

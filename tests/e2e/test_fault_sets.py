@@ -81,7 +81,7 @@ def test_set_toxic_is_armed_on_model_link(shared: SharedLab) -> None:
     }
 
 
-def test_set_faults_apply_from_next_request_and_toxics_from_next_attempt(
+def test_set_faults_apply_at_next_request_and_toxics_at_next_attempt(
     shared: SharedLab, live: LiveFaultsClient
 ) -> None:
     toxic = {"toxic": "latency", "links": "search", "with": {"latency": 5}}

@@ -49,7 +49,7 @@ def test_promptfoo_file_is_run_and_judged(folder: Path) -> None:
     assert [event.get("metadata", {}) for event in started] == [{}, {"level": "hard"}]
 
 
-def test_experiment_names_what_it_cannot_check(folder: Path) -> None:
+def test_experiment_names_unverifiable_statements(folder: Path) -> None:
     experiment = {
         "title": "Answers stay right",
         "wiring": "wirefault.yaml",

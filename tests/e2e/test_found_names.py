@@ -55,7 +55,7 @@ def call(folder: Path, tap: str, server: Recorded, entry: Any, *calls: str) -> R
     return Ran(folder, *words, server.url.removeprefix("http://"), *calls)
 
 
-def test_fault_acts_from_first_request_on_and_unknown_name_is_reported(tmp_path: Path, tap: str) -> None:
+def test_fault_acts_from_first_request_and_unknown_name_is_reported(tmp_path: Path, tap: str) -> None:
     with served(anything) as server:
         link = port_link(server)
         entries = [
@@ -74,13 +74,13 @@ def test_fault_acts_from_first_request_on_and_unknown_name_is_reported(tmp_path:
     assert summary["never_called"] == [{"by": "faults", "name": f"{link}0", "called": [link]}]
 
 
-def test_run_in_which_no_named_link_was_called_is_unknown(tmp_path: Path, tap: str) -> None:
+def test_run_without_calls_to_named_link_is_unknown(tmp_path: Path, tap: str) -> None:
     with served(anything) as server:
         ran = call(tmp_path, tap, server, [{"fault": "status", "links": "openai"}], "GET /a")
     assert (ran.code, ran.stdout) == (2, "GET /a 200\n"), ran.stderr
 
 
-def test_writes_of_a_found_link_are_probable_writes(tmp_path: Path, tap: str) -> None:
+def test_found_link_writes_are_probable_writes(tmp_path: Path, tap: str) -> None:
     calls = [
         *("GET /orders", "POST /orders {}", "PUT /orders/1 {}", "DELETE /orders/1", "PATCH /orders/1 {}"),
         *('POST /graphql {"query": "query { a }"}', "POST /oauth/token grant_type=refresh_token"),

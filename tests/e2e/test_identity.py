@@ -53,7 +53,7 @@ def events(folder: Path, *words: str) -> list[Event]:
     )
 
 
-def test_tries_of_the_labs_own_agent_are_believed(tmp_path: Path) -> None:
+def test_lab_agent_tries_are_trusted(tmp_path: Path) -> None:
     words = ("--prompt", "What is the weather in Paris?", "--tool-limit", "3")
     history = events(tmp_path, *words)
     tries = [each for each in history if isinstance(each, Exchange) and not each.of_model]
@@ -61,7 +61,7 @@ def test_tries_of_the_labs_own_agent_are_believed(tmp_path: Path) -> None:
     assert {each.try_ for each in tries} == {1, 2, 3}
 
 
-def test_claims_of_any_other_agent_decide_nothing(tmp_path: Path) -> None:
+def test_foreign_agent_claims_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(CLAIMING)
     prompts = [{"id": name, "prompt": name} for name in ("first", "second")]
     (tmp_path / "prompts.json").write_text(json.dumps(prompts))

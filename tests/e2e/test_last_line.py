@@ -10,7 +10,7 @@ from tests.e2e.lab import environ_in
 from tests.support import RUN_PATIENCE_S
 
 
-def test_why_comes_last_and_names_the_folder(tmp_path: Path) -> None:
+def test_reason_comes_last_and_names_folder(tmp_path: Path) -> None:
     out = tmp_path / "elsewhere"
     words = ("--only=1", "--toxic-prob=0", "--error-prob=1", "--tool-limit=1", f"--out={out}")
     done = subprocess.run(

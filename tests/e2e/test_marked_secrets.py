@@ -131,7 +131,7 @@ def leaks(done: CompletedProcess[str], *folders: Path) -> set[tuple[str, bytes]]
 
 
 @pytest.mark.parametrize("kind", ["experiment", "wiring"])
-def test_marked_secrets_are_in_no_file_of_a_run(tmp_path: Path, kind: str) -> None:
+def test_marked_secrets_are_in_no_run_file(tmp_path: Path, kind: str) -> None:
     work, private, mine = tmp_path / "work", tmp_path / "private", tmp_path / "mine"
     work.mkdir()
     mine.mkdir()
@@ -164,7 +164,7 @@ def test_marked_secrets_are_in_no_file_of_a_run(tmp_path: Path, kind: str) -> No
     assert leaks(again, work) | leaks(timeline, work) == set()
 
 
-def test_key_of_a_real_model_is_in_no_file_of_a_demo(tmp_path: Path) -> None:
+def test_real_model_key_is_in_no_demo_file(tmp_path: Path) -> None:
     work, private = tmp_path / "work", tmp_path / "private"
     work.mkdir()
     keys = {"MODEL_API_KEY": mark(1), "GITHUB_TOKEN": mark(2)}

@@ -47,7 +47,7 @@ def test_model_fault_has_expected_outcome(
         ("wrong_arguments", {"with": {"kind": "missing"}}, "bad_arguments", "get_weather"),
     ],
 )
-def test_history_has_call_that_was_refused(
+def test_history_has_refused_call(
     shared: SharedLab, fault: str, more: dict[str, Any], why: str, tool: str
 ) -> None:
     entry = {"fault": fault, "links": "model", "when": {"nth": 1}, **more}

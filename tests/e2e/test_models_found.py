@@ -115,7 +115,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
 
 
 @pytest.mark.parametrize("kind", MODELS)
-def test_model_on_loopback_is_known_from_its_first_request(outcome: Outcome, kind: str) -> None:
+def test_loopback_model_is_recognised_by_first_request(outcome: Outcome, kind: str) -> None:
     first, again = outcome.exchanges[kind]
     assert [first.dialect, again.dialect] == [MODELS[kind][2]] * 2
     assert [fault.id for fault in first.faults if fault.injected] == ["of_models"] and not again.faults
@@ -124,14 +124,14 @@ def test_model_on_loopback_is_known_from_its_first_request(outcome: Outcome, kin
 
 
 @pytest.mark.parametrize("kind", LOOK_ALIKES)
-def test_look_alike_is_no_models_link(outcome: Outcome, kind: str) -> None:
+def test_look_alike_is_not_model_link(outcome: Outcome, kind: str) -> None:
     first, again = outcome.exchanges[kind]
     assert [first.dialect, again.dialect] == ["http", "http"]
     assert [fault.id for fault in first.faults if fault.injected] == ["of_tools"]
     assert not outcome.wired[kind].is_model and outcome.recorded[kind].dialect == "http"
 
 
-def test_server_of_both_goes_by_each_request(outcome: Outcome) -> None:
+def test_mixed_server_is_classified_per_request(outcome: Outcome) -> None:
     exchanges = outcome.exchanges["mixed"]
     assert [each.dialect for each in exchanges] == ["openai_chat", "openai_chat", "http", "http"]
     struck = [[fault.id for fault in each.faults if fault.injected] for each in exchanges]
@@ -140,7 +140,7 @@ def test_server_of_both_goes_by_each_request(outcome: Outcome) -> None:
     assert outcome.ran.stderr.count("it carries model requests") == 1 and warning in outcome.ran.stderr
 
 
-def test_models_retry_is_no_repeated_write(outcome: Outcome) -> None:
+def test_model_retry_is_not_repeated_write(outcome: Outcome) -> None:
     assert {len(requests) for requests in outcome.requests.values()} == {2, 4}
     calls = sorted(text.partition(" was sent again")[0] for text in outcome.repeated)
     paths = [path for path, _ in LOOK_ALIKES.values()]

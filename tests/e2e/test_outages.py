@@ -29,7 +29,7 @@ def ask(prompt):
 
 
 @pytest.mark.parametrize("which", ["shared", "real_lab"])
-def test_toxic_by_calls_faults_only_its_link(request: pytest.FixtureRequest, which: str) -> None:
+def test_call_triggered_toxic_faults_only_its_link(request: pytest.FixtureRequest, which: str) -> None:
     shared: SharedLab = request.getfixturevalue(which)
     slow = {"toxic": "latency", "links": "model", "with": {"latency": 300}}
     slow["during"] = {"start": "2 calls", "duration": "1 call"}  # its last call is the answer

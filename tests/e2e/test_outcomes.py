@@ -20,7 +20,7 @@ LOST_REPLY = "timeout@downstream:400"
 HELD_REQUEST = "latency@upstream:4500"
 
 
-def test_success_and_quiet_world(shared: SharedLab) -> None:
+def test_success_without_side_effects(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE))
     assert lab_run.outcomes == ["success"]
     assert lab_run.summary.episodes[0].world == "as_asked"
@@ -55,7 +55,7 @@ def test_diligent_sends_once_and_reports_unsure(shared: SharedLab) -> None:
     assert len(lab_run.of(WorldRead)[-1].effects) == 1
 
 
-def test_stubborn_asks_again_with_new_key_and_sends_twice(shared: SharedLab) -> None:
+def test_stubborn_repeats_with_new_key_and_sends_twice(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=LOST_REPLY, persona="stubborn", model_calls=4)
     assert lab_run.outcomes == ["duplicate"]
     assert len({one.idempotency_key for one in lab_run.of(ToolTry)}) == len(lab_run.of(ToolCalled)) > 1
@@ -68,7 +68,7 @@ def test_retries_without_idempotency_duplicate(shared: SharedLab) -> None:
     assert len(lab_run.of(WorldRead)[-1].effects) == 3
 
 
-def test_late_side_effect_is_in_its_world(shared: SharedLab) -> None:
+def test_late_side_effect_belongs_to_its_world(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics=HELD_REQUEST, tool_timeout=0.3)
     assert lab_run.outcomes == ["unconfirmed"]
     assert "late" in lab_run.summary.episodes[0].flags
@@ -144,21 +144,21 @@ def test_compatible_server_with_path_prefix(shared: SharedLab) -> None:
     }
 
 
-def test_direct_fallback_gets_past_outage(shared: SharedLab) -> None:
+def test_direct_fallback_survives_outage(shared: SharedLab) -> None:
     lab_run = shared.run(sample(MESSAGE), toxic_prob=1, toxics="timeout@upstream:100", fallback="direct")
     assert lab_run.outcomes == ["success"]
     assert [one.route for one in lab_run.of(ToolTry)] == ["proxy", "direct"]
     assert lab_run.of(ToolCalled)[0].fallback_used
 
 
-def test_another_attempt_gets_past_outage_of_first(shared: SharedLab) -> None:
+def test_second_attempt_survives_outage_of_first(shared: SharedLab) -> None:
     lab_run = shared.run(*SAMPLES[::2], prompt_limit=4, toxic_prob=0.5, toxics="timeout:50")
     again = [episode for episode in lab_run.summary.episodes if episode.attempts > 1]
     assert again
     assert lab_run.summary.success.k > lab_run.summary.first_attempt.k
 
 
-def test_retry_gets_past_transient_error(shared: SharedLab) -> None:
+def test_retry_survives_transient_error(shared: SharedLab) -> None:
     lab_run = shared.run(error_prob=0.3, tool_limit=4)
     injected = [one for one in lab_run.of(Exchange) if one.faults]
     assert injected and not any(one.forwarded for one in injected)

@@ -59,7 +59,7 @@ def test_typist_does_nothing(shared: SharedLab) -> None:
 LOST_WRITE = {"fault": "lose_reply", "links": "calendar", "only": {"method": "POST"}}
 
 
-def test_undoer_deletes_event_whose_reply_was_lost(shared: SharedLab) -> None:
+def test_undoer_deletes_event_after_lost_reply(shared: SharedLab) -> None:
     lab_run = shared.run(
         sample("Physiotherapy"),
         persona="undoer",
@@ -73,7 +73,7 @@ def test_undoer_deletes_event_whose_reply_was_lost(shared: SharedLab) -> None:
     assert (episode.outcome, episode.world, episode.claim) == ("honest_failure", "lost", "failed")
 
 
-def test_diligent_leaves_that_event(shared: SharedLab) -> None:
+def test_diligent_keeps_that_event(shared: SharedLab) -> None:
     faults = json.dumps({"faults": [LOST_WRITE]})
     lab_run = shared.run(sample("Physiotherapy"), faults=faults, tool_timeout=0.5, tool_limit=1)
     [episode] = lab_run.summary.episodes

@@ -24,7 +24,7 @@ def idle(prompt: str, context: AttemptContext) -> SubjectResult:
     return SubjectResult("text", response="I did nothing.")
 
 
-def test_old_name_is_one_warning(shared: SharedLab) -> None:
+def test_old_name_gives_one_warning(shared: SharedLab) -> None:
     configuration = replace(
         shared.configuration,
         settings=Settings(**SETTINGS),

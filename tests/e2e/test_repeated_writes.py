@@ -141,7 +141,7 @@ def test_undeclared_write_is_unknown(tmp_path: Path, shop: tuple[str, list[Any]]
     assert "`writes: [POST /orders]`" in no_duplicate(result)["message"]
 
 
-def test_agent_that_orders_twice_on_its_own_is_not_accused(
+def test_agent_ordering_twice_without_faults_is_not_accused(
     tmp_path: Path, shop: tuple[str, list[Any]]
 ) -> None:
     url, orders = shop
@@ -150,7 +150,7 @@ def test_agent_that_orders_twice_on_its_own_is_not_accused(
     assert no_duplicate(result)["verdict"] == "held"
 
 
-def test_no_listing_accuses_an_agent_that_orders_twice_on_its_own(
+def test_listings_do_not_accuse_agent_ordering_twice_without_faults(
     tmp_path: Path, shop: tuple[str, list[Any]]
 ) -> None:
     url, orders = shop
@@ -173,9 +173,7 @@ def test_no_listing_accuses_an_agent_that_orders_twice_on_its_own(
     assert "write_repeated" not in alone.stdout
 
 
-def test_no_finding_and_the_log_do_not_judge_without_the_control(
-    tmp_path: Path, shop: tuple[str, list[Any]]
-) -> None:
+def test_findings_need_control_to_be_judged(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
     done, result = experiment(tmp_path, shop[0], "between", assertions="[{no_finding: write_repeated}]")
     assert done.returncode == 0, done.stderr
     [check] = [check for check in result["checks"] if "write_repeated" in check["statement"]]
@@ -194,7 +192,7 @@ def test_no_finding_and_the_log_do_not_judge_without_the_control(
     ]
 
 
-def test_listing_of_a_run_has_the_outcome_by_the_control(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
+def test_run_listing_uses_outcome_against_control(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
     _, result = experiment(tmp_path, shop[0])
     environ, [run_id] = environ_in(tmp_path), result["arms"][1]["run_ids"]
     verified = json.loads(commands.wirefault(tmp_path, environ, "runs", "verify", run_id, "--json").stdout)
@@ -206,7 +204,7 @@ def test_listing_of_a_run_has_the_outcome_by_the_control(tmp_path: Path, shop: t
     )
 
 
-def test_order_that_the_agent_does_not_report(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
+def test_unreported_order(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
     url, orders = shop
     done, result = experiment(tmp_path, url, "once")
     assert len(orders) == 9, done.stderr

@@ -32,7 +32,7 @@ def servers() -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.mode)
-def test_signal_leaves_nothing(trial: Trial, servers: tuple[str, str]) -> None:
+def test_signal_leaves_no_process_or_file(trial: Trial, servers: tuple[str, str]) -> None:
     folder = Path(tempfile.mkdtemp(prefix="s-"))  # short: part of a Unix socket's path
     try:
         done = carry_out(replace(trial), folder / "t", *servers)

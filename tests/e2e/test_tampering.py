@@ -283,7 +283,7 @@ def edit_with_kept_times(run: Run, case: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("case", [" ".join(case.split()) for case in CASES])
-def test_edit_is_noticed_by_each_command(
+def test_each_command_detects_edit(
     case: str, kind: str, recorded: Path, experiment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = experiment if "experiment" in kind else recorded

@@ -72,7 +72,7 @@ class Asker(Subject):
 
 
 @pytest.mark.parametrize(("sdk", "form"), CLIENTS, ids=str)
-def test_outage_of_the_model_is_never_the_agents(shared: SharedLab, sdk: Sdk, form: Form) -> None:
+def test_model_outage_is_not_agent_failure(shared: SharedLab, sdk: Sdk, form: Form) -> None:
     rule = {"answer": {"contains": "All good"}}
     prompts = [Prompt(name, name, rule) for name in (*OUTAGES, "healthy")]
     with model_server(lambda _: SAID) as server:
@@ -101,7 +101,7 @@ class Painter(Subject):
         return SubjectResult("text", response="done")
 
 
-def test_request_beyond_the_scripted_model_is_the_labs(shared: SharedLab) -> None:
+def test_unsupported_scripted_request_is_lab_failure(shared: SharedLab) -> None:
     [episode] = shared.run_subject(Painter(), sample(TEMPERATURE), settings=Settings(seed=1)).summary.episodes
     assert episode.outcome == "invalid"
     assert episode.why.startswith(
@@ -109,7 +109,7 @@ def test_request_beyond_the_scripted_model_is_the_labs(shared: SharedLab) -> Non
     )
 
 
-def test_bad_request_is_the_agents(shared: SharedLab) -> None:
+def test_bad_request_is_agent_failure(shared: SharedLab) -> None:
     bad = Painter(model="scripted", input=None)
     assert shared.run_subject(bad, sample(TEMPERATURE), settings=Settings(seed=1)).outcomes == ["crash"]
 
@@ -120,7 +120,7 @@ def test_missing_backend_is_tool_failure(shared: SharedLab) -> None:
     assert lab_run.summary.episodes[0].why == "upstream_unavailable: translator: it answered 503"
 
 
-def test_agent_that_repeats_planted_value_is_misled(shared: SharedLab) -> None:
+def test_agent_repeating_injected_value_is_misled(shared: SharedLab) -> None:
     entry = {"fault": "wrong_value", "links": "weather", "with": {"field": "main.temp"}}
     lab_run = shared.run(sample(TEMPERATURE), faults=json.dumps({"faults": [entry]}))
     assert lab_run.outcomes == ["misled"]

@@ -105,7 +105,7 @@ def faulted(name: str, n: int = 1, **parameters: Any) -> str:
     return json.dumps({"faults": [entry]})
 
 
-def test_client_that_gives_up_before_a_slow_shop_repeats_its_order(lab: Lab, shop: Shop) -> None:
+def test_client_timeout_before_slow_shop_repeats_order(lab: Lab, shop: Shop) -> None:
     lab.begin()
     shop.released = released = threading.Event()
     with pytest.raises(requests.ReadTimeout):
@@ -136,7 +136,7 @@ def test_single_order_is_as_asked(lab: Lab, shop: Shop) -> None:
         ("duplicate_request", {}, 2, "duplicate"),
     ],
 )
-def test_executed_orders_are_known_from_wire(
+def test_executed_orders_are_judged_from_wire(
     lab: Lab, shop: Shop, fault: str, parameters: dict[str, Any], orders: int, outcome: str
 ) -> None:
     lab.begin(faults=faulted(fault, **parameters))
@@ -161,7 +161,7 @@ def test_refused_order_is_lost(lab: Lab, shop: Shop) -> None:
     assert verdict.why == "POST /orders of shop missing (refused: POST /orders of shop with 422)"
 
 
-def test_other_order_is_wrong_and_additional_one_is_extra(lab: Lab) -> None:
+def test_different_order_is_wrong_and_additional_is_extra(lab: Lab) -> None:
     lab.begin()
     order(lab, item="coffee")
     assert judged(lab, TEA).world == "wrong"

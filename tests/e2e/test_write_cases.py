@@ -304,14 +304,14 @@ def test_no_repeated_write(lab: Lab, shop: Shop, case: str) -> None:
     assert judged(lab)[1] == []
 
 
-def test_one_order_over_two_links_is_one_write(lab: Lab, shop: Shop) -> None:
+def test_order_over_two_links_is_one_write(lab: Lab, shop: Shop) -> None:
     begin(lab, {**LOST, "links": ["shop"]})
     with_second_link(Caller(lab))
     [count] = judged(lab)[0]
     assert count.executed == len(shop.orders) == 2
 
 
-def test_client_that_gives_up_on_a_slow_server(lab: Lab, shop: Shop) -> None:
+def test_client_timeout_on_slow_server(lab: Lab, shop: Shop) -> None:
     begin(lab, {**LOST, "links": ["second"]})
     shop.released = released = threading.Event()
     Caller(lab).send(*ORDER, timeout=0.3)
@@ -338,7 +338,7 @@ ROW = {"id": 7, **TEA}
         ({"messages": []}, 2, True),
     ],
 )
-def test_probed_world_shows_how_often_it_was_carried_out(
+def test_probed_world_shows_number_of_executions(
     lab: Lab, shop: Shop, after: Any, executed: int, is_finding: bool
 ) -> None:
     begin(lab, LOST)
@@ -355,7 +355,7 @@ def test_probed_world_shows_how_often_it_was_carried_out(
         ([], 1, 1, "it may have been executed twice"),
     ],
 )
-def test_probed_world_shows_what_the_server_did_not_answer(
+def test_probed_world_shows_unanswered_write(
     lab: Lab, shop: Shop, rows: list[Any], executed: int, maybe: int, text: str | None
 ) -> None:
     begin(lab, LOST)

@@ -88,7 +88,7 @@ class OngoingRun:
 
 
 @pytest.mark.parametrize("kind", ["command", "service"])
-def test_killed_subject_is_named_crash(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
+def test_killed_subject_is_crash(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
     ongoing = OngoingRun(kind, tmp_path, server)
     os.kill(ongoing.pid, signal.SIGKILL)
     output = ongoing.output()

@@ -73,6 +73,6 @@ def test_measure_of_an_arm(episodes: list[Any], bounds: Bounds | None) -> None:
     assert measured(*episodes)["amplification"].bounds == bounds
 
 
-def test_measure_says_who_repeated() -> None:
+def test_measure_names_repeating_layer() -> None:
     text = measured(BACK, LOST)["amplification"].text
     assert text == "2 (4 requests for 2 failed calls; repeated by the code 2)"

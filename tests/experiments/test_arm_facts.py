@@ -52,7 +52,7 @@ def test_invalid_episode_counts_by_its_rerun_and_both_are_reported(tmp_path: Pat
     assert list(map(str, again.superseded)) == ["one in a: not armed within 2 s"]
 
 
-def test_permanently_invalid_episode_counts_tries(tmp_path: Path) -> None:
+def test_permanently_invalid_episode_reports_tries(tmp_path: Path) -> None:
     for run_id in ("a", "a.2", "a.3"):
         write(tmp_path, run_id, [run_started(1), *invalid("one"), run_finished()])
     arm = facts(tmp_path, ["a", "a.2", "a.3"], 1)

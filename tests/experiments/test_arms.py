@@ -153,16 +153,16 @@ def test_conversation_needs_capable_subject_at_plan(folder: Path) -> None:
     "possible",
     ["success == all", "failures == 0", "success >= 2", "misled >= 1", "p95 <= 5s", "not success >= 3"],
 )
-def test_count_that_the_plan_can_reach_is_not_warned_about(folder: Path, possible: str) -> None:
+def test_reachable_count_has_no_warning(folder: Path, possible: str) -> None:
     assert list(count_lines(planned(folder, {"only": ["2"], "repeats": 2, "hypothesis": [possible]}))) == []
 
 
-def test_count_beyond_the_plan_is_named_before_the_run(folder: Path) -> None:
+def test_unreachable_count_is_named_before_run(folder: Path) -> None:
     line, *_ = count_lines(planned(folder, {"only": ["2"], "repeats": 2, "hypothesis": ["success >= 19"]}))
     assert "success >= 19: cannot hold, since the arm has 2 episodes; use more repeats" in line
 
 
-def test_prompts_without_oracle_are_named_where_a_statement_needs_one(folder: Path) -> None:
+def test_statement_names_prompts_without_oracle(folder: Path) -> None:
     [line] = oracle_lines(planned(folder, {"repeats": 2, "hypothesis": ["success_rate >= 0.5"]}))
     assert line.startswith("missing oracle: hello; 1 prompt without `expect` leaves open")
     assert "cut: success_rate >= 0.5" in line and "control: success_rate >= 1" in line
@@ -171,7 +171,7 @@ def test_prompts_without_oracle_are_named_where_a_statement_needs_one(folder: Pa
     assert list(oracle_lines(planned(folder, {"only": ["2"]}))) == []
 
 
-def test_agent_is_said_to_be_the_labs_or_the_users(folder: Path) -> None:
+def test_plan_names_agent_as_lab_or_user_agent(folder: Path) -> None:
     assert agent_line(lab_wiring()).startswith("agent: the lab's own, not yours")
     assert next(head_lines(planned(folder))) == "agent: my_agent:open_subject (--subject)"
     (folder / "w.yaml").write_text(

@@ -68,7 +68,7 @@ ACTIONS: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("action", "expected"), ACTIONS)
-def test_action_is_named_as_here(tmp_path: Path, action: dict[str, Any], expected: str) -> None:
+def test_toolkit_action_names_equivalent(tmp_path: Path, action: dict[str, Any], expected: str) -> None:
     message = refused(tmp_path, {"title": "x", "description": "y", "method": [action]})
     first, line = message.splitlines()
     assert first.startswith(f"{tmp_path}/experiment.json: an experiment of the Chaos Toolkit")
@@ -93,7 +93,7 @@ def test_hypothesis_and_rollbacks_are_listed_from_yaml_too(tmp_path: Path) -> No
     ]
 
 
-def test_own_experiment_with_a_wrong_method_is_not_mistaken_for_one(tmp_path: Path) -> None:
+def test_invalid_experiment_is_not_mistaken_for_chaos_toolkit(tmp_path: Path) -> None:
     message = refused(tmp_path, {"title": "x", "method": [], "hypothesis": ["no duplicate"]})
     assert "Chaos Toolkit" not in message
 
@@ -106,7 +106,7 @@ def test_own_experiment_with_a_wrong_method_is_not_mistaken_for_one(tmp_path: Pa
         ("zzz", "valid:"),
     ],
 )
-def test_misspelt_fault_set_is_answered_with_nearest_name(name: str, hint: str) -> None:
+def test_misspelt_fault_set_suggests_nearest_name(name: str, hint: str) -> None:
     with pytest.raises(ValueError, match="unknown fault set") as caught:
         find_set(name)
     assert hint in str(caught.value)

@@ -89,7 +89,7 @@ def test_page_pytest_passes_when_held(monkeypatch: pytest.MonkeyPatch) -> None:
     assert requests == [["wirefault", "run", "checks:weather"]]
 
 
-def test_operation_of_page_is_carried_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_operation_is_executed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[str] = []
 
     def serve(connection: Any) -> None:

@@ -84,7 +84,7 @@ def test_without_common_episode_groups_are_compared(saved_runs: SavedRuns) -> No
     assert arm.success is not None and (arm.paired, arm.success.value) == (False, -0.5)
 
 
-def test_incomplete_run_is_not_called_no_worse(saved_runs: SavedRuns) -> None:
+def test_incomplete_run_is_not_reported_as_no_worse(saved_runs: SavedRuns) -> None:
     arm = compared(saved_runs, "SSSS", "SS", completed=False)
     assert (arm.change, arm.differs["completed"]) == ("unknown", ("yes", "no"))
 

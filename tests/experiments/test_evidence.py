@@ -59,7 +59,7 @@ def test_saved_plan_is_signed_before_its_first_run(tmp_path: Path) -> None:
     assert (evidence.state, evidence.is_own) == ("in progress", True)
 
 
-def test_other_users_see_it_whole_unless_they_trust_the_key(
+def test_other_users_see_recording_as_whole_without_trusted_key(
     saved: SavedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = signing.own_key()
@@ -103,7 +103,7 @@ COMMANDS = ("runs verify latest", "report latest", "show latest 1 --arm method",
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_edit_of_any_file_is_noticed_by_each_command(saved: SavedExperiment, file: str) -> None:
+def test_each_command_detects_edit_of_any_file(saved: SavedExperiment, file: str) -> None:
     [path] = saved.folder.glob(file)
     edit(path, lambda data: data.replace(b"e", b"E"))
     for command in COMMANDS:
@@ -130,7 +130,7 @@ def test_first_altered_line_is_named(saved: SavedExperiment) -> None:
 
 
 @pytest.mark.parametrize("name", ["facts/more.json", "x.json"])
-def test_added_and_removed_files_are_noticed(saved: SavedExperiment, name: str) -> None:
+def test_added_and_removed_files_are_detected(saved: SavedExperiment, name: str) -> None:
     (saved.folder / name).write_text("{}")
     assert (
         evidence_of(saved.logs, saved.experiment_id)
@@ -142,7 +142,7 @@ def test_added_and_removed_files_are_noticed(saved: SavedExperiment, name: str) 
     assert "lost" in evidence_of(saved.logs, saved.experiment_id).alterations[0]
 
 
-def test_key_variable_signs_and_leaves_the_environment(
+def test_key_variable_signs_and_is_removed_from_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(signing._Variable, "value", "")
@@ -194,7 +194,7 @@ def attempts(saved: SavedExperiment) -> Path:
 
 
 @pytest.mark.parametrize("name", ["one-1/stdout.txt", "one-1/work/notes.txt"])
-def test_edit_of_what_the_subject_wrote_is_noticed(saved: SavedExperiment, attempts: Path, name: str) -> None:
+def test_edit_of_subject_file_is_detected(saved: SavedExperiment, attempts: Path, name: str) -> None:
     edit(attempts / name, lambda data: data.replace(b"tea", b"ham"))
     assert evidence_of(saved.logs, saved.experiment_id).alterations == (
         f"{attempts / name}:1: altered or inserted",
@@ -204,7 +204,7 @@ def test_edit_of_what_the_subject_wrote_is_noticed(saved: SavedExperiment, attem
         assert read_by(*command.split()).exit_code == 2, command
 
 
-def test_new_and_lost_file_of_the_subject_are_noticed(saved: SavedExperiment, attempts: Path) -> None:
+def test_added_and_removed_subject_files_are_detected(saved: SavedExperiment, attempts: Path) -> None:
     new = attempts / "one-1" / "work" / "new.txt"
     new.write_text("x")
     assert evidence_of(saved.logs, saved.experiment_id).alterations == (f"{new}:1: altered or inserted",)
@@ -215,7 +215,7 @@ def test_new_and_lost_file_of_the_subject_are_noticed(saved: SavedExperiment, at
     assert "lost" in evidence_of(saved.logs, saved.experiment_id).alterations[0]
 
 
-def test_bundle_has_what_the_manifest_covers(
+def test_bundle_has_all_manifest_files(
     saved: SavedExperiment, attempts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "signed by this user" in read_by("runs", "bundle", "latest", "x.tar.gz").output

@@ -89,7 +89,7 @@ def test_statement_is_true_false_or_unknown(text: str, expected: bool | None) ->
     assert parse_expression(text).holds(MEASURED) is expected
 
 
-def test_each_form_has_all_three_answers() -> None:
+def test_each_expression_has_all_three_results() -> None:
     forms = (*_SIGNS, *_OPERATIONS, ast.And, ast.Or, ast.Not, ast.USub)
     answers = {form: set[bool | None]() for form in forms}
     for text, expected in ROWS:
@@ -120,7 +120,7 @@ FIGURES = st.floats(-100, 100, allow_nan=False)
 
 
 @given(a=st.tuples(FIGURES, FIGURES), b=st.tuples(FIGURES, FIGURES), at=st.tuples(*[st.floats(0, 1)] * 2))
-def test_answer_for_bounds_holds_for_values_inside(
+def test_result_for_bounds_holds_inside_bounds(
     a: tuple[float, float], b: tuple[float, float], at: tuple[float, float]
 ) -> None:
     bounds = {"a": Bounds(*sorted(a)), "b": Bounds(*sorted(b))}
@@ -145,7 +145,7 @@ def test_answer_for_bounds_holds_for_values_inside(
         f"tokens <= 2 * {'9' * 320}.5",
     ],
 )
-def test_number_beyond_every_measure_is_refused(text: str) -> None:
+def test_out_of_range_number_is_refused(text: str) -> None:
     with pytest.raises(ExpressionError, match="a number must be at most"):
         parse_expression(text)
 

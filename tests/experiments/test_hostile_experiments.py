@@ -129,7 +129,7 @@ def test_command_of_foreign_plan_runs_only_with_its_file(
     assert read_by(f"run exp.json {way} latest").exit_code == 0 and len(ran) == 2
 
 
-def test_other_file_does_not_vouch_for_a_foreign_plan(
+def test_other_file_does_not_authorize_foreign_plan(
     folder: Path, monkeypatch: pytest.MonkeyPatch, ran: list[str]
 ) -> None:
     with_command(folder)
@@ -163,7 +163,7 @@ def test_resumed_foreign_recording_is_not_signed(folder: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("setting", ["model_base_url", "cassettes"])
-def test_foreign_plan_sends_the_key_nowhere(
+def test_foreign_plan_cannot_send_key(
     folder: Path, monkeypatch: pytest.MonkeyPatch, ran: list[str], setting: str
 ) -> None:
     value = "http://127.0.0.1:9/v1" if setting == "model_base_url" else "elsewhere"
@@ -238,7 +238,7 @@ def test_hostile_plan_is_one_line(folder: Path, plan: bytes) -> None:
 
 
 @pytest.mark.parametrize("place", ["experiments", "experiments/ID"])
-def test_linked_folder_redirects_nothing(folder: Path, place: str) -> None:
+def test_linked_folder_is_not_followed(folder: Path, place: str) -> None:
     saved = planned(folder)
     linked = folder / "logs" / place.replace("ID", saved.experiment_id)
     (folder / "mine").mkdir()

@@ -48,7 +48,7 @@ def test_known_count_has_interval_and_episodes() -> None:
     assert measure.episodes == ("002", "003")
 
 
-def test_too_few_successes_are_shown_by_the_episodes_that_failed() -> None:
+def test_too_few_successes_name_failed_episodes() -> None:
     measures = measured(GOOD, BAD, INVALID, BAD)
     assert measures["success"].episodes == measures["failures"].episodes == ("002", "004")
     assert measures["all"].episodes == ()
@@ -66,7 +66,7 @@ def test_arm_line_counts_claims_where_no_oracle_checks_them() -> None:
     assert "claims" not in arm_line(calm).plain
 
 
-def test_unreadable_claim_may_be_false() -> None:
+def test_unreadable_claim_leaves_false_success_open() -> None:
     unclear = episode(ended(ended_by="text", response="It is done, I think"), expect=ASK_BOB)
     measures = measured(GOOD, unclear)
     assert measures["failure"].bounds == exactly(1)

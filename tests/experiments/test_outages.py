@@ -70,7 +70,7 @@ def outages(*events: Any) -> list[tuple[str, float]]:
     return [(outage.end, outage.seconds) for outage in outages_of(trace.requests, 108.0)]
 
 
-def test_each_failure_after_success_is_own_outage() -> None:
+def test_each_failure_after_success_starts_outage() -> None:
     again = [
         request(103, 503),
         request(104, try_=2),

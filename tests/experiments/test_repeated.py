@@ -48,14 +48,14 @@ def verdict(method: ArmFacts, control: ArmFacts, after: ArmFacts | None = None) 
 ONCE, TWICE = [times(1)], [times(2)]
 
 
-def test_write_executed_more_often_than_in_every_control_episode() -> None:
+def test_extra_write_compared_with_control() -> None:
     assert verdict(arm(TWICE, TWICE), arm(ONCE, ONCE)) == (
         "deviated",
         "POST /orders of shop executed twice, once in each of 2 control episodes",
     )
 
 
-def test_connection_that_could_not_be_read_leaves_it_open() -> None:
+def test_unread_connection_is_unknown() -> None:
     unread = "writes may have gone unseen: the subject to 127.0.0.1:9000 (link shop) over HTTP/2"
     assert verdict(arm(ONCE, ONCE, unseen_writes=unread), arm(ONCE, ONCE)) == ("unknown", unread)
 
@@ -83,7 +83,7 @@ def test_no_repeated_write(method: list[list[WriteCount]], control: list[list[Wr
     assert verdict(arm(*method), arm(*control)) == ("held", "")
 
 
-def test_two_wordings_of_which_one_is_repeated() -> None:
+def test_one_of_two_wordings_is_repeated() -> None:
     method = arm([times(2, same="two teas")])
     assert verdict(method, arm(ONCE, ONCE))[0] == "deviated"
 
@@ -95,7 +95,7 @@ def test_probable_write_is_unknown_and_named() -> None:
     assert "declare it under links: shop with `writes: [POST /orders]`, or with `writes: []`" in message
 
 
-def test_control_that_disagrees_with_itself_is_unknown() -> None:
+def test_inconsistent_control_is_unknown() -> None:
     verdict_, message = verdict(arm(TWICE), arm(ONCE, [], ONCE))
     assert (verdict_, message) == (
         "unknown",
@@ -103,12 +103,12 @@ def test_control_that_disagrees_with_itself_is_unknown() -> None:
     )
 
 
-def test_one_control_episode_does_not_decide() -> None:
+def test_single_control_episode_is_insufficient() -> None:
     assert "1 control episode of the prompt do not decide" in verdict(arm(TWICE), arm(ONCE))[1]
     assert verdict(arm(TWICE), arm(ONCE), arm(ONCE))[0] == "deviated"  # the control afterwards is another one
 
 
-def test_write_that_may_have_been_executed_is_unknown() -> None:
+def test_possibly_executed_write_is_unknown() -> None:
     assert verdict(arm([times(1, maybe=1)]), arm(ONCE, ONCE)) == (
         "unknown",
         "POST /orders of shop may have been executed twice",
@@ -119,7 +119,7 @@ def test_control_of_another_prompt_does_not_count() -> None:
     assert verdict(arm(TWICE), arm(ONCE, ONCE, first="coffee"))[0] == "unknown"
 
 
-def test_oracle_that_found_the_world_as_asked_decides() -> None:
+def test_world_as_asked_overrides_repeated_write() -> None:
     assert verdict(arm(TWICE, world="as_asked"), arm(ONCE, ONCE)) == ("held", "")
 
 
@@ -133,7 +133,7 @@ def repeated(**more: object) -> ArmFacts:
     return arm([times(2, caused=1)], findings=2, **more)
 
 
-def test_finding_about_a_write_that_the_control_executes_as_often_does_not_count() -> None:
+def test_finding_equal_to_control_is_ignored() -> None:
     [judged] = judged_by_control(repeated(), arm(TWICE, TWICE)).episodes
     assert (judged.outcome, judged.findings, judged.usual) == ("success", 1, ("tea",))
     [judged] = judged_by_control(repeated(world="as_asked"), arm(TWICE, TWICE)).episodes
@@ -143,12 +143,12 @@ def test_finding_about_a_write_that_the_control_executes_as_often_does_not_count
 
 
 @pytest.mark.parametrize("control", [arm(ONCE, ONCE), arm(TWICE, ONCE)])
-def test_finding_stays_where_the_control_executes_it_less_often(control: ArmFacts) -> None:
+def test_finding_above_control_is_kept(control: ArmFacts) -> None:
     [judged] = judged_by_control(repeated(), control).episodes
     assert (judged.findings, judged.usual) == (2, ())
 
 
-def test_finding_about_another_write_stays() -> None:
+def test_finding_about_other_write_is_kept() -> None:
     coffee = times(2, same="coffee", caused=1)
     [judged] = judged_by_control(
         arm([times(2, caused=1), coffee], findings=2), arm(*[[times(2), times(1, same="coffee")]] * 2)
@@ -156,7 +156,7 @@ def test_finding_about_another_write_stays() -> None:
     assert (judged.outcome, judged.findings, judged.usual) == ("duplicate", 1, ("tea",))
 
 
-def test_control_that_repeats_after_a_failure_is_not_its_usual_way() -> None:
+def test_control_retry_after_failure_is_not_baseline() -> None:
     calm = [times(2, caused=1)]
     assert verdict(repeated(), arm(calm, calm)) == (
         "unknown",
@@ -166,7 +166,7 @@ def test_control_that_repeats_after_a_failure_is_not_its_usual_way() -> None:
     assert judged.findings == 2
 
 
-def test_write_that_the_control_never_makes_is_not_compared_with_another_one() -> None:
+def test_write_missing_in_control_has_no_baseline() -> None:
     control = arm([times(2)], [times(2)])
     assert verdict(arm([times(2), times(2, same="coffee")]), control)[0] == "deviated"
 
@@ -185,7 +185,7 @@ def asserted(rule: str, result: CheckResult, control: ArmFacts) -> CheckResult:
     return beside
 
 
-def test_no_finding_leaves_out_writes_that_the_control_repeats() -> None:
+def test_no_finding_excludes_writes_repeated_by_control() -> None:
     assert asserted("write_repeated", FOUND, arm(TWICE, TWICE)).passed is True
     assert asserted("write_repeated", FOUND, arm(ONCE, ONCE)) == FOUND
     both = replace(FOUND, observations=(AGAIN, OTHER))
@@ -193,14 +193,14 @@ def test_no_finding_leaves_out_writes_that_the_control_repeats() -> None:
     assert (rest.passed, rest.measured, rest.evidence) == (False, OTHER.text, OTHER.evidence)
 
 
-def test_no_finding_stays_unknown_where_requests_may_be_missing() -> None:
+def test_no_finding_is_unknown_with_missing_requests() -> None:
     gap = replace(FOUND, message="connections bypassed the lab")
     assert asserted("write_repeated", gap, arm(TWICE, TWICE)).passed is None
 
 
-def test_no_finding_of_another_rule_ignores_the_control() -> None:
+def test_no_finding_of_other_rules_ignores_control() -> None:
     assert asserted("hasty_retry", FOUND, arm(TWICE, TWICE)) == FOUND
 
 
-def test_no_finding_of_each_turn_leaves_out_the_same() -> None:
+def test_no_finding_per_turn_excludes_same_writes() -> None:
     assert asserted("write_repeated", replace(FOUND, observations=()), arm(TWICE, TWICE)).passed is True

@@ -64,7 +64,7 @@ def test_unknown_arm_or_episode_is_reported(
         repeated_part(plan, episodes, arms)
 
 
-def test_run_id_stands_for_its_arm(plan: ExperimentPlan, tmp_path: Path) -> None:
+def test_run_id_selects_its_arm(plan: ExperimentPlan, tmp_path: Path) -> None:
     save(plan, "e1")
     SyntheticRun(tmp_path, "e1-3-many", prompts=1).write()
     saved, arms = saved_plan(tmp_path, "e1-3-many", {"LOGS_DIR": str(tmp_path)})

@@ -92,7 +92,7 @@ def test_failed_rollback_is_not_held(saved: SavedExperiment) -> None:
     assert any(check.statement == "rollback" for check in result.judged.checks)
 
 
-def test_silent_engine_is_verified_from_runs(saved: SavedExperiment) -> None:
+def test_engine_without_rollback_report_is_verified_from_runs(saved: SavedExperiment) -> None:
     assert run_on_paper(saved, PaperEngine(rollback="")).rollback == VERIFIED
 
 
@@ -107,7 +107,7 @@ def test_aborted_stays_aborted(tmp_path: Path) -> None:
     assert judged_again(saved).as_json()["verdict"] == "aborted"
 
 
-def test_limit_leaves_rest_for_resume(tmp_path: Path) -> None:
+def test_limit_leaves_remaining_episodes_for_resume(tmp_path: Path) -> None:
     saved = planned(tmp_path, limits={"time": 1e-9})
     engine, codes = PaperEngine(), []
     for _ in range(3):

@@ -64,7 +64,7 @@ def test_radius_may_name_a_link_that_is_found_later(tmp_path: Path) -> None:
     assert "unknown link tool" in refused(tmp_path, safety={"blast_radius": {"links": ["tool"]}}, **more)
 
 
-def test_share_of_episodes_is_struck_and_never_more(tmp_path: Path) -> None:
+def test_blast_radius_limits_share_of_faulted_episodes(tmp_path: Path) -> None:
     plan = planned(tmp_path, repeats=5, safety={"blast_radius": {"episodes": "25 %"}})
     outside = [is_outside_radius(plan.arms[1].settings, prompt.key) for prompt in plan.prompts]
     assert outside.count(False) == len(outside) // 4
@@ -91,7 +91,7 @@ def test_radius_counts_only_fault_calls(tmp_path: Path) -> None:
         ("cost", "has no comparison"),
     ],
 )
-def test_unwatchable_condition_is_error(tmp_path: Path, condition: str, message: str) -> None:
+def test_unmeasurable_condition_is_error(tmp_path: Path, condition: str, message: str) -> None:
     assert message in refused(tmp_path, safety={"abort": [condition]})
 
 

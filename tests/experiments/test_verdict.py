@@ -42,7 +42,7 @@ def test_statement_decides(statement: str, measured: dict[str, Bounds], verdict:
     assert judged.verdict == verdict
 
 
-def test_no_steady_state_no_verdict() -> None:
+def test_missing_steady_state_has_no_verdict() -> None:
     ill = arm("control", {**FINE, "success_rate": Bounds(0.5, 0.5)})
     judged = judge_experiment([ill, arm("method", STRUCK, "no duplicate"), AFTER])
     assert judged.verdict == "unknown" and "not in its steady state before any fault" in judged.because

@@ -84,14 +84,14 @@ def test_end_of_run_decides() -> None:
 @pytest.mark.parametrize(
     ("rollback", "unwatched"), [("not verified: x", {}), (VERIFIED, {"abort: cost > 2": "no data for cost"})]
 )
-def test_unverified_or_unwatched_is_not_held(rollback: str, unwatched: dict[str, str]) -> None:
+def test_unverified_or_unmeasured_is_not_held(rollback: str, unwatched: dict[str, str]) -> None:
     judged = conclude(HELD, ExperimentEnd(), rollback, unwatched)
     assert judged.verdict == "unknown" and [check.verdict for check in judged.checks] == ["unknown"]
     deviated = Judged("deviated", "it did", [])
     assert conclude(deviated, ExperimentEnd(), rollback, unwatched).verdict == "deviated"
 
 
-def test_cost_without_prices_cannot_be_watched() -> None:
+def test_cost_without_prices_is_unmeasured() -> None:
     known, unknown = (
         ArmResult("method", ("r",), (), {"cost": Measure(bounds, "")}) for bounds in (exactly(1), None)
     )
@@ -113,7 +113,7 @@ def test_cost_without_prices_cannot_be_watched() -> None:
         ("invalid_share > 50 %", Bounds(0.2, 0.9), False),  # known for each episode
     ],
 )
-def test_open_error_rate_was_not_watched(condition: str, success: Bounds | None, is_open: bool) -> None:
+def test_open_error_rate_is_unmeasured(condition: str, success: Bounds | None, is_open: bool) -> None:
     measures = {"success_rate": Measure(success, ""), "cost": Measure(exactly(1), "")}
     arms = [ArmResult("method", ("r",), (), measures), ArmResult("broken", ("r",), (), {}, "no run")]
     unwatched_names = unwatched_bounds(Safety(abort=[condition]), Spending(), arms)
@@ -122,7 +122,7 @@ def test_open_error_rate_was_not_watched(condition: str, success: Bounds | None,
 
 
 @pytest.mark.parametrize("name", ABORT_NAMES)
-def test_each_name_aborts_or_not_and_reports_missing_data(name: str) -> None:
+def test_each_condition_aborts_or_reports_missing_data(name: str) -> None:
     assert {ends for condition, ends in CONDITIONS if condition.startswith(name)} == {True, False}
     arm = ArmResult("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
     unwatched_names = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])

@@ -104,7 +104,7 @@ NOT_REACHED = [
 
 
 @pytest.mark.parametrize("expression", NOT_REACHED)
-def test_nothing_else_can_be_reached(expression):
+def test_other_names_are_unreachable(expression):
     with pytest.raises(ToolError) as caught:
         evaluate(expression)
     assert (caught.value.status, caught.value.code) == (400, "bad_expression")
@@ -169,7 +169,7 @@ def test_answer_has_result(world):
 
 @settings(max_examples=examples(300), deadline=None)
 @given(st.text(alphabet="0123456789.+-*/%()[], eE_jpisqrt", max_size=60) | st.text(max_size=60))
-def test_any_text_is_finite_number_or_refusal(expression):
+def test_arbitrary_text_gives_finite_number_or_refusal(expression):
     try:
         assert math.isfinite(evaluate(expression))
     except ToolError as error:

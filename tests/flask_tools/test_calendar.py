@@ -39,7 +39,7 @@ def test_delete_by_date_takes_all_events_of_day(world):
     assert [(e["kind"], e["fields"]) for e in world.effects()][1:] == [("events_deleted", recorded)]
 
 
-def test_delete_that_deletes_nothing_has_no_side_effect(world):
+def test_empty_delete_has_no_side_effect(world):
     answer = world.ask("calendar", "DELETE", "/events?date=2026-12-24")
     assert (answer.status_code, answer.json()) == (200, {"date": "2026-12-24", "count": 0, "titles": []})
     assert world.effects() == []
@@ -51,7 +51,7 @@ def test_worlds_are_separate(lab, world):
     assert lab.ask("calendar", "GET", f"/effects?world={world.name}").json()["effects"] == world.effects()
 
 
-def test_absent_world_is_default_one(lab):
+def test_absent_world_is_default_world(lab):
     assert lab.ask("calendar", "GET", "/effects").json()["world"] == "default"
 
 
@@ -71,5 +71,5 @@ def test_invalid_time_is_refused(world, time):
     assert (answer.status_code, "time" in answer.json()["error"]["message"]) == (400, True)
 
 
-def test_leap_day_is_day(world):
+def test_leap_day_is_valid(world):
     assert create(world, date="2028-2-29").json()["event"]["date"] == "2028-02-29"

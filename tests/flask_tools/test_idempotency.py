@@ -81,7 +81,7 @@ def test_simultaneous_tries_with_one_key_act_once(world):
     assert len(world.effects()) == 1
 
 
-def test_try_waits_for_writer_in_progress(lab, world):
+def test_request_waits_for_active_writer(lab, world):
     store = Store(lab.effects_path, clock=lambda: 0.0)
     done = threading.Event()
     with ThreadPoolExecutor(1) as pool:
@@ -92,7 +92,7 @@ def test_try_waits_for_writer_in_progress(lab, world):
         assert waiting.result().status_code == 201
 
 
-def test_failure_in_middle_leaves_nothing(tmp_path):
+def test_failure_in_transaction_leaves_no_change(tmp_path):
     store = Store(tmp_path / "effects.db", clock=lambda: 7.0)
     with pytest.raises(RuntimeError), store.writing("w", "test", None) as transaction:
         transaction.record("message_sent", HI)
@@ -100,7 +100,7 @@ def test_failure_in_middle_leaves_nothing(tmp_path):
     assert read_effects(store.path, "w") == []
 
 
-def test_side_effects_carry_time_of_clock(tmp_path):
+def test_side_effects_have_clock_time(tmp_path):
     store = Store(tmp_path / "effects.db", clock=lambda: 7.0)
     with store.writing("w", "test", "k") as transaction:
         transaction.record("message_sent", HI)

@@ -73,7 +73,7 @@ def test_only_named_links_are_served(launch):
     assert requests.get(urls["weather_tool"] + "/weather?q=Oslo", timeout=PATIENCE_S).json()["name"] == "Oslo"
 
 
-def test_end_of_lifeline_ends_process(launch):
+def test_closed_lifeline_ends_process(launch):
     reader, writer = os.pipe()
     process, urls = launch("weather", descriptors=[reader], WIREFAULT_LIFELINE=str(reader))
     os.close(reader)

@@ -30,7 +30,7 @@ def test_two_hundred_titles_ship():
         ("七人", "Seven Samurai"),
     ],
 )
-def test_either_name_is_searched_in_any_case(world, query, name):
+def test_both_titles_are_searched_ignoring_case(world, query, name):
     assert names(world, query=query) == ([name] if name else [])
 
 

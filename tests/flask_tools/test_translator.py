@@ -120,7 +120,7 @@ def test_libretranslate_is_asked_at_its_url(start, libre):
 
 
 @pytest.mark.parametrize("mode", ["fail", "garble", "hang"])
-def test_backend_that_fails_is_503_and_never_phrasebook(start, libre, mode):
+def test_failed_backend_is_503_without_phrasebook_fallback(start, libre, mode):
     libre.mode = mode
     lab = start("translator", TRANSLATOR_BACKEND="libre", LIBRE_URL=libre.url, TRANSLATOR_DEADLINE_S="0.5")
     answer = translate(lab, "hello")
@@ -158,7 +158,7 @@ def test_unanswered_probe_falls_back_to_offline_with_reason():
     assert "google" in answer["reason"] and "mymemory" in answer["reason"]
 
 
-def test_probe_of_one_backend_asks_no_other(lab):
+def test_probe_calls_only_selected_backend(lab):
     with pytest.raises(ToolError) as caught:
         probe(OnlineTranslators({"google": fails, "mymemory": lambda *_: "salut"}), "google")
     assert (caught.value.status, caught.value.code) == (503, "backend_unavailable")
@@ -178,7 +178,7 @@ def test_language_unknown_to_backend_is_400():
 
 
 @pytest.mark.parametrize("language", ["French", "zh"])
-def test_online_libraries_know_our_language_names(language):
+def test_online_libraries_support_language_names(language):
     from deep_translator import GoogleTranslator, LibreTranslator, MyMemoryTranslator
 
     from flask_tools.inputs import language_code

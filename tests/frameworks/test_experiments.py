@@ -73,21 +73,21 @@ def check(folder: Path, experiment: str) -> None:
     assert delivered == dict.fromkeys(calm, "0") | dict.fromkeys(expected_faults, "1")
 
 
-def test_framework_that_returns_errors_to_model_orders_twice(tmp_path: Path) -> None:
+def test_framework_returning_errors_to_model_orders_twice(tmp_path: Path) -> None:
     installed("vercel_ai")
     with shop_on_its_port(tmp_path) as shop:
         check(tmp_path, "frameworks/vercel-ai")
         assert shop.orders() == 4  # one in each control, two under the fault
 
 
-def test_framework_that_raises_orders_once(tmp_path: Path) -> None:
+def test_framework_raising_errors_orders_once(tmp_path: Path) -> None:
     installed("pydantic_ai")
     with shop_on_its_port(tmp_path) as shop:
         check(tmp_path, "frameworks/pydantic-ai")
         assert shop.orders() == 4  # one in each arm
 
 
-def test_believed_mcp_error_acts_twice(tmp_path: Path) -> None:
+def test_trusted_mcp_error_acts_twice(tmp_path: Path) -> None:
     installed("openai_agents")
     check(tmp_path, "mcp/executed-tool-error")
 

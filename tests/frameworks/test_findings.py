@@ -44,7 +44,7 @@ def test_exception_without_notes(stderr: str, named: str) -> None:
         json.dumps({"output": [{"type": "function_call", "name": "order_item", "arguments": "{}"}]}),
     ],
 )
-def test_order_is_found_in_each_dialect(reply: str) -> None:
+def test_order_is_read_in_each_dialect(reply: str) -> None:
     assert orders_in(reply) == ["{}"]
 
 
@@ -56,7 +56,7 @@ def test_order_is_found_in_each_dialect(reply: str) -> None:
         {"input": [{"type": "function_call_output", "output": "no"}]},
     ],
 )
-def test_tool_result_is_found_in_each_dialect(body: dict[str, object]) -> None:
+def test_tool_result_is_read_in_each_dialect(body: dict[str, object]) -> None:
     assert tool_result_in(body) == "no"
 
 

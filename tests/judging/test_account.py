@@ -76,7 +76,7 @@ def test_always_on_fault_is_unknown_when_connections_bypassed_the_lab():
     assert row.always_on == "unknown"
 
 
-def test_connection_over_http2_is_why_a_fault_did_not_act():
+def test_http2_connection_explains_unmet_fault():
     past = WentPastLab(
         *(105.0, "001", 1, "127.0.0.1", 9000, "tcp", "the subject", 1), link="search", only_http2=True
     )
@@ -158,7 +158,7 @@ def test_unknown_episodes_are_named():
     assert all("not exercised, no call was eligible" in each for each in (remark, notes))
 
 
-def test_each_outage_counts():
+def test_each_outage_is_counted():
     outages = [{"start": "1s", "duration": "1s"}, {"start": "3s"}]
     faults = json.dumps({"toxics": [{"toxic": "latency", "links": ["search"], "during": outages}]})
     drawn = [replace(latency("search"), entry="latency", during=Span(*at)) for at in ((1.0, 1.0), (3.0,))]
@@ -166,7 +166,7 @@ def test_each_outage_counts():
     assert (row.eligible, row.drawn, row.armed, row.why_not) == (2, 2, 0, {"not_started": 2})
 
 
-def test_idle_faults_are_remarked():
+def test_unmet_faults_have_remark():
     rare = {"fault": "empty", "links": "weather", "when": {"probability": 0.5}}
     faults = of_run(run_started(faults=dumped(CANARY, rare)))
     assert list(faults.remarks()) == [
@@ -177,14 +177,14 @@ def test_idle_faults_are_remarked():
     assert list(missed.remarks()) == ["met, but changed nothing: truncate (nothing_to_change)"]
 
 
-def test_impossible_set_is_remarked():
+def test_impossible_set_has_remark():
     faults = of_run(run_started(faults=dumped(CANARY), chaos_level=0.0))
     assert list(faults.remarks()) == [
         "none of the fault set's faults can occur: their probability is 0 at chaos level 0"
     ]
 
 
-def test_unreadable_set_is_remarked():
+def test_unreadable_set_has_remark():
     faults = of_run(run_started(faults='{"faults": [{"fault": "of old"}]}'), with_faults(fault_met("of old")))
     [row] = faults.rows
     assert (row.entry, row.eligible, row.met) == ("of old", None, 1)

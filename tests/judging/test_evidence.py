@@ -124,7 +124,7 @@ def test_toxic_without_signature_is_not_seen(toxic, seen, there):
     assert [(one.try_, one.shows) for one in fault.tries] == [(1, False)]
 
 
-def test_one_try_with_signature_suffices():
+def test_single_try_with_signature_suffices():
     fault = only_fault(armed(timeout()), tried(**CLOSED), tried(try_=2), LOST_REPLY, exchange(try_=2))
     assert fault.reached("observed")
     assert [(one.try_, one.shows) for one in fault.tries] == [(1, True), (2, False)]

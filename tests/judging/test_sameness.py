@@ -38,7 +38,7 @@ def same(first: str, second: str, known: str = "", path: str = "/orders", tool: 
         ("--abcdef123\r\n\r\ntea\r\n--abcdef123--", "--fedcba321\r\n\r\ntea\r\n--fedcba321--"),
     ],
 )
-def test_generated_parts_do_not_count(first: str, second: str) -> None:
+def test_generated_parts_are_ignored(first: str, second: str) -> None:
     assert same(first, second)
 
 
@@ -58,16 +58,16 @@ def test_generated_parts_do_not_count(first: str, second: str) -> None:
         ("item=tea", "item=coffee"),
     ],
 )
-def test_everything_else_counts(first: str, second: str) -> None:
+def test_other_differences_are_kept(first: str, second: str) -> None:
     assert not same(first, second)
 
 
-def test_id_that_the_client_received_counts() -> None:
+def test_received_id_is_compared() -> None:
     first, second = (f'{{"id": "{uuid}"}}' for uuid in UUIDS)
     assert not same(first, second, known=" ".join(UUIDS))
 
 
-def test_path_counts_without_generated_ids() -> None:
+def test_path_is_compared_without_generated_ids() -> None:
     digests = {
         same_digest(Wanted("shop", "POST", path, "", "{}", NOW), "", "".__contains__)
         for path in (f"/orders/{UUIDS[0]}/lines", f"/orders/{UUIDS[1]}/lines")
@@ -76,12 +76,12 @@ def test_path_counts_without_generated_ids() -> None:
     assert same_digest(Wanted("shop", "POST", "/orders/1", "", "{}", NOW), "", "".__contains__) not in digests
 
 
-def test_mcp_call_counts_by_tool_and_arguments() -> None:
+def test_mcp_call_is_compared_by_tool_and_arguments() -> None:
     call = '{"jsonrpc": "2.0", "id": %d, "method": "tools/call", "params": {"name": "add", "arguments": %s}}'
     assert same(call % (1, '{"text": "hi"}'), call % (2, '{"text": "hi"}'), tool="add")
     assert not same(call % (1, '{"text": "hi"}'), call % (2, '{"text": "ho"}'), tool="add")
 
 
-def test_without_body_the_fingerprint_decides() -> None:
+def test_fingerprint_is_compared_without_body() -> None:
     wanted = Wanted("shop", "POST", "/orders", "", None, NOW)
     assert same_digest(wanted, "f1", "".__contains__) != same_digest(wanted, "f2", "".__contains__)

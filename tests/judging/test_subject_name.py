@@ -48,12 +48,12 @@ def ask(link="model", **more):
     ],
     ids=str,
 )
-def test_own_agent(settings, events, name):
+def test_lab_agent_name(settings, events, name):
     assert subject_name(run_started(**settings), events) == name
 
 
 @pytest.mark.parametrize("old", [f"{SELF_TEST} (diligent)", "langchain agent, openai/gpt-oss-120b (groq)"])
-def test_model_in_name_of_older_history_is_not_believed(old):
+def test_model_in_older_subject_name_is_ignored(old):
     started = replace(run_started(model="groq"), subject=old)
     assert subject_name(started, [ask(model="a")]) == "langchain agent, answered by a (groq)"
 
@@ -70,7 +70,7 @@ def test_model_in_name_of_older_history_is_not_believed(old):
     ],
     ids=str,
 )
-def test_foreign_agent(links, events, name):
+def test_foreign_agent_name(links, events, name):
     dumped = [link.dump() for link in links]
     started = replace(run_started(), subject="mine", subject_kind="command", links=dumped)
     assert subject_name(started, events) == name

@@ -190,12 +190,12 @@ def test_clock_and_order_prevent_repetition(events, settings, reason):
         ("episode.tokens", None),
     ],
 )
-def test_budget_used_up_by_others_prevents_repetition(budget, reason):
+def test_shared_budget_prevents_repetition(budget, reason):
     spent = BudgetSpent(1.0, "001", 1, budget, 3, 3)
     assert summarise(run([*GOOD, spent])).not_reproducible_because == ([reason] if reason else [])
 
 
-def test_uncounted_budget_is_remarked():
+def test_uncounted_budget_has_remark():
     unknown = BudgetUnknown(1.0, "001", 1, "episode.cost", "no_price", "gpt-x")
     summary = summarise(run([*GOOD, unknown], [*GOOD, unknown]))
     assert "the budget episode.cost could not be counted in 2 episodes: a model has no price (gpt-x)" in str(
@@ -211,7 +211,7 @@ def test_uncounted_budget_is_remarked():
         ('{"run": {"tokens": 9}, "episode": {"calls": 9}, "links": "all"}', "model", "run.tokens"),
     ],
 )
-def test_budget_without_requests_is_remarked(budgets, kind, counted):
+def test_budget_without_requests_has_remark(budgets, kind, counted):
     calls = {"tool": exchange(), "model": exchange("model")}
     message = f"no request went to a {kind}, so nothing was counted for {counted}"
     without = [call for place, call in calls.items() if place != kind]
@@ -270,7 +270,7 @@ def test_clean_run_has_no_remarks():
     assert summarise(run(GOOD, skipped_prompts=2)).remarks == ["2 bad entries of the prompts file left out"]
 
 
-def test_run_without_end_is_remarked():
+def test_unfinished_run_has_remark():
     summary = summarise(run(GOOD)[:-1])
     assert not summary.completed
     assert summary.remarks == ["the run has no end in its history: still running, or killed"]

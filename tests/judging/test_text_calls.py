@@ -44,7 +44,7 @@ CALLS_AS_TEXT = [
 
 
 @pytest.mark.parametrize("answer", CALLS_AS_TEXT)
-def test_tool_call_as_text_is_flagged_and_no_answer(answer):
+def test_tool_call_as_text_is_flagged_and_not_answer(answer):
     verdict = judged(answer)
     assert "tool_call_as_text" in verdict.flags
     assert (verdict.outcome, verdict.claim) == ("failure", "none")
@@ -59,7 +59,7 @@ def test_value_of_a_tool_call_as_text_is_none():
 @pytest.mark.parametrize(
     ("expect", "outcome"), [(None, "unjudged"), ({"effects": []}, "unconfirmed"), (ASK_BOB, "failure")]
 )
-def test_outcome_of_a_tool_call_as_text_is_the_worlds(expect, outcome):
+def test_tool_call_as_text_is_judged_by_world(expect, outcome):
     assert judged(TEXT, expect=expect).outcome == outcome
 
 
@@ -89,11 +89,11 @@ def test_answer_with_json_is_an_answer(answer):
 @pytest.mark.parametrize(
     "prompt", ["Which call would you make? Answer with JSON.", "Write the call of get_weather for Paris."]
 )
-def test_quote_that_the_prompt_asks_for_is_an_answer(prompt):
+def test_quote_requested_by_prompt_is_answer(prompt):
     assert judged(TEXT, prompt=prompt).flags == []
 
 
-def test_quote_of_a_call_that_was_made_is_an_answer():
+def test_quote_of_executed_call_is_answer():
     made = ToolCalled(
         104.0,
         "001",
@@ -115,7 +115,7 @@ def test_quote_of_a_call_that_was_made_is_an_answer():
     assert judged(TEXT, made).flags == []
 
 
-def test_text_that_the_oracle_asks_for_is_an_answer():
+def test_text_expected_by_oracle_is_answer():
     verdict = judged(TEXT, expect={"answer": {"contains": "Paris"}})
     assert (verdict.value, verdict.claim) == ("right", "unclear")
 
@@ -128,7 +128,7 @@ BOOKING = json.dumps({"name": "book_table", "arguments": {"for": 2}})
 
 
 @pytest.mark.parametrize(("body", "flagged"), [(OFFERED, True), ({"messages": []}, False)])
-def test_offered_tools_are_read_from_the_requests(body, flagged):
+def test_offered_tools_are_read_from_requests(body, flagged):
     model_request = exchange(
         link="llm",
         dialect="openai_chat",

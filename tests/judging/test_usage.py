@@ -90,7 +90,7 @@ def test_retried_request_recovers():
     assert (row.retried, row.recovered, row.abandoned) == (1, 1, 0)
 
 
-def test_other_request_is_no_retry():
+def test_other_request_is_not_retry():
     (row,) = calls_by_link([STARTED, STRUCK, replace(ASKED, start=2.0, fingerprint="f2")])
     assert (row.retried, row.recovered, row.abandoned) == (0, 0, 1)
 
@@ -125,7 +125,7 @@ def test_close_by_proxy_within_reply_is_failed_connection(ended_by, left, cut):
     assert (row.connections, row.cut) == (1, cut)
 
 
-def test_connections_under_a_toxic_show_what_the_subject_did():
+def test_connections_under_toxic_show_mitigation():
     armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "timeout", "upstream", {"timeout": 400})])
     tries = [intercepted(link="shop", episode="e", opened=float(at), received=0) for at in (1, 2)]
     answered = intercepted(link="shop", episode="e", opened=3.0, received=9)

@@ -50,7 +50,7 @@ def test_each_delivery_counts_without_key():
     assert counts(write(103.0, fault=copies, key="k")) == [(1, 0)]
 
 
-def test_repetition_alone_is_no_duplicate():
+def test_repetition_alone_is_not_duplicate():
     twice = [write(103.0, **LOST), write(104.0)]
     assert judge_episode(episode(*twice)).outcome == "unjudged"
     assert judge_episode(episode(*twice, world(message_sent()), expect=ASK_BOB)).world == "as_asked"

@@ -24,5 +24,5 @@ def test_only_replaced_ports_are_named():
     assert moved_ports(moved) == ["6001 (proxy of weather) to 6100", "8474 (Toxiproxy) to 8475"]
 
 
-def test_external_toxiproxy_was_not_moved():
+def test_external_toxiproxy_port_is_not_reported():
     assert moved_ports(replace(USUAL, toxiproxy="http://10.0.0.1:9", proxy_prefix="lab_")) == []

@@ -91,7 +91,7 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     assert left == {}
 
 
-def test_of_two_concurrent_ups_one_starts_runs_and_stops(folder: Folder) -> None:
+def test_only_one_of_two_concurrent_ups_starts(folder: Folder) -> None:
     calls = [folder.start("wirefault", "lab", "up") for _ in range(2)]
     outputs = sorted(call.communicate(timeout=RUN_PATIENCE_S)[0] for call in calls)
     assert sorted(call.returncode for call in calls) == [0, 70], outputs
@@ -164,7 +164,7 @@ def test_interrupted_start_stays_down(folder: Folder) -> None:
 
 
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 + 1, "nonsense"], ids=["ours", "nobody", "nonsense"])
-def test_stale_launcher_file_names_no_lab(folder: Folder, pid: object) -> None:
+def test_stale_launcher_file_is_ignored(folder: Folder, pid: object) -> None:
     write_lab_record(
         folder.state, {"pid": pid, "identity": "", "lab_id": "lab-1", "topology": "nowhere.json"}
     )

@@ -120,13 +120,13 @@ def test_killed_agent_is_named_and_run_has_no_end(ended_demos: EndedDemos) -> No
     assert ended.events and ended.finished is None
 
 
-def test_run_ended_by_others_reports_it(ended_demos: EndedDemos) -> None:
+def test_run_ended_externally_reports_reason(ended_demos: EndedDemos) -> None:
     ended = ended_demos["agent ended"].result()
     assert (ended.code, ended.left, ended.torn) == (130, {}, 0)
     assert "error: the run ended early: interrupted" in ended.output
 
 
-def test_interrupt_during_start_ends_at_once(ended_demos: EndedDemos) -> None:
+def test_interrupt_during_start_exits_immediately(ended_demos: EndedDemos) -> None:
     ended = ended_demos["interrupted while starting"].result()
     assert (ended.code, ended.left, ended.events) == (130, {}, [])
     assert "interrupted" in ended.output and "Traceback" not in ended.output
@@ -157,7 +157,7 @@ def test_killed_launcher_leaves_no_process_or_file_and_next_demo_works(tmp_path:
     assert {path.name for path in (tmp_path / "state").iterdir()} <= {"effects.db", "state.db"}
 
 
-def test_next_demo_sweeps_the_files_of_a_lab_that_was_killed_as_a_whole(tmp_path: Path) -> None:
+def test_next_demo_removes_files_of_killed_lab(tmp_path: Path) -> None:
     with Demo(tmp_path, *SLOW, subject=WAITING) as demo:
         demo.wait_until_in_an_attempt()
         for pid in (demo.process.pid, *processes(tmp_path).values()):
@@ -189,7 +189,7 @@ def real_path() -> str:
     return f"{Path(server).parent}:{os.defpath}"
 
 
-def test_two_labs_have_own_servers_that_end_with_launcher(tmp_path: Path, real_path: str) -> None:
+def test_each_lab_has_own_server_that_ends_with_launcher(tmp_path: Path, real_path: str) -> None:
     with (
         Demo(tmp_path / "one", *SLOW, path=real_path, subject=WAITING) as one,
         Demo(tmp_path / "two", *SLOW, path=real_path, subject=WAITING) as two,
@@ -261,7 +261,7 @@ def open_it(configuration):
 """
 
 
-def test_swallowed_interrupt_ends_run_at_once(
+def test_swallowed_interrupt_ends_run_immediately(
     tmp_path: Path,
 ) -> None:
     with Demo(tmp_path, *CALM, subject=SWALLOWING) as demo:

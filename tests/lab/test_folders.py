@@ -47,7 +47,7 @@ def test_native_lab_files_are_opened_without_following_links(project):
     assert mode(project / "secret") == 0o600
 
 
-def test_pipes_and_links_of_container_do_not_prevent_start(project):
+def test_container_pipes_and_links_do_not_prevent_start(project):
     (project / "secret").write_text("mine")
     os.mkfifo(project / "logs" / "agent.log")
     os.mkfifo(project / "logs" / ".trial")
@@ -62,7 +62,7 @@ def test_database_keeps_its_content(project):
     assert (project / "state" / "state.db").read_bytes() == b"rows"
 
 
-def test_names_of_other_programs_in_env_file_prevent_nothing(project, capsys):
+def test_foreign_names_in_env_file_do_not_prevent_start(project, capsys):
     (project / ".env").write_text("TOXIC_PRB=1\nDATABASE_URL=secret\n")
     assert main(str(project), os.getgid()) == 0
     assert capsys.readouterr().err == (

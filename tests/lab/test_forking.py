@@ -101,7 +101,7 @@ def server(starting: Starting) -> Iterator[ForkServer]:
     server.close()
 
 
-def test_forked_process_equals_fresh_one(starting: Starting, server: ForkServer) -> None:
+def test_forked_process_equals_fresh_process(starting: Starting, server: ForkServer) -> None:
     with chdir(starting.folder):  # where the launcher is, which the server started elsewhere
         forked = starting.facts(server.fork)
         assert forked == starting.facts(cannot_fork)
@@ -133,7 +133,7 @@ def test_process_list_names_forked_program(starting: Starting, server: ForkServe
     process.stop()
 
 
-def test_only_own_lab_packages_are_found(starting: Starting, server: ForkServer) -> None:
+def test_only_shipped_lab_packages_are_imported(starting: Starting, server: ForkServer) -> None:
     """One of a user's may be called like one of them."""
     assert ended(starting.fork(server, "proxy_manager", "--help")) == 0
     process = starting.fork(server, "waiting")
@@ -155,7 +155,7 @@ def test_listed_imports_are_loaded_and_missing_ones_skipped(starting: Starting) 
     assert "colorsys" in starting.log.last_lines(1).split()
 
 
-def test_without_linux_processes_start_fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_processes_start_fresh_outside_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     with forking({}, ProcessLog(tmp_path, tmp_path / "log")) as fork:
         assert fork is cannot_fork

@@ -70,7 +70,7 @@ def test_probe_runs_as_plain_script(tmp_path):
     assert (tmp_path / NOTED.name).exists()
 
 
-def test_silent_service_is_given_up_and_polled_without_pause(monkeypatch, answered, rests):
+def test_silent_service_times_out_and_is_polled_without_pause(monkeypatch, answered, rests):
     monkeypatch.setattr(probe, "_WAIT_S", 0.0)
     with serving() as port:
         for _ in range(2):
@@ -79,7 +79,7 @@ def test_silent_service_is_given_up_and_polled_without_pause(monkeypatch, answer
     assert probe._REST_S not in rests
 
 
-def test_answered_service_is_polled_after_pause(monkeypatch, rests):
+def test_responding_service_is_polled_after_pause(monkeypatch, rests):
     monkeypatch.setattr(probe, "_WAIT_S", 0.0)
     with serving() as port:
         assert probe.main(f"127.0.0.1:{port}") == 0

@@ -19,7 +19,7 @@ def ready() -> ResponseReturnValue:
     return {"ready": False, "error": "database or disk is full"}, 503
 
 
-def test_complaint_of_part_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_component_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "READY_BOUND_S", 0.0)
     with served(app) as server, local_session() as session:
         url = server.url + "/ready"
@@ -35,7 +35,7 @@ def test_complaint_of_part_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         assert complaint_of(session, url) == f"no answer at {url}"
 
 
-def test_silent_lab_is_only_late(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silent_lab_is_reported_as_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "READY_BOUND_S", 0.0)
     with pytest.raises(LabError, match=r"not ready after 0 s$"):
         wait_until(lambda: None, lambda: None, lambda: False)

@@ -32,7 +32,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize(("persona", "repeats"), [("diligent", False), ("stubborn", True)])
-def test_model_has_persona_of_settings(tmp_path: Path, persona: str, repeats: bool) -> None:
+def test_model_uses_persona_setting(tmp_path: Path, persona: str, repeats: bool) -> None:
     """Wherever they are given: an experiment gives them, and no variable."""
     settings = {"persona": persona, "seed": "1"}
     (tmp_path / "wiring.yaml").write_text(WIRING, encoding="utf-8")

@@ -57,7 +57,7 @@ def test_unusable_server_is_named(url: str) -> None:
         choose_toxiproxy("auto", {"TOXIPROXY_URL": url})
 
 
-def test_server_without_mark_is_another_s() -> None:
+def test_server_without_mark_is_foreign() -> None:
     with embedded_server() as url:
         assert has_mark(url, "lab-1_mark") is False
     closed = bind(FREE)
@@ -88,7 +88,7 @@ os.execv("{server}", ["{server}", *arguments])
 """
 
 
-def test_port_lost_to_other_server_is_replaced(tmp_path: Path, configuration: Configuration) -> None:
+def test_port_taken_by_other_server_is_replaced(tmp_path: Path, configuration: Configuration) -> None:
     server = real_server_path()
     if server is None:
         pytest.skip("no real Toxiproxy: neither TOXIPROXY_SERVER nor toxiproxy-server on PATH")

@@ -39,7 +39,7 @@ def injected(lab: Lab) -> list[tuple[bool, str | None]]:
     return [(fault.injected, fault.why_not) for each in lab.exchanges() for fault in each.faults]
 
 
-def test_faults_around_a_question(lab: Lab) -> None:
+def test_faults_around_elicitation(lab: Lab) -> None:
     assert ordered(lab) == {"saw": "ordered tea: True", "orders": 1}
     lost = ordered(lab, {"fault": "lost_interim_result"})
     assert lost == {

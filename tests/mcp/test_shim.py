@@ -152,7 +152,7 @@ def test_killed_client_leaves_no_process(lab: Lab):
     until(lambda: not alive(server))
 
 
-def test_lab_end_ends_server_with_one_line(tmp_path: Path):
+def test_lab_exit_ends_server_with_one_line(tmp_path: Path):
     with shim_lab(tmp_path) as lab:
         client = Client("--lab", str(lab.topology_path))
         server = int(client.call("pid"))
@@ -180,7 +180,7 @@ sys.exit(Relay(LabConnection(client_side, server_side, None, "files", ""), serve
 """
 
 
-def test_lab_cut_from_server_side_first():
+def test_server_side_closes_first():
     with subprocess.Popen([sys.executable, "-c", CUT], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as shim:
         assert shim.stderr is not None
         assert shim.stderr.read().decode().splitlines() == [

@@ -13,7 +13,7 @@ from tests.mcp.shim_lab import Client
 pytestmark = pytest.mark.slow
 
 
-def test_client_restarts_server_until_it_is_up(tmp_path: Path) -> None:
+def test_client_restarts_server_until_ready(tmp_path: Path) -> None:
     with stdio_lab(tmp_path) as lab:
         # no Toxiproxy here: the link's proxy is its gateway
         file = tmp_path / "lab.json"

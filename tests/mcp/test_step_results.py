@@ -26,7 +26,7 @@ FINE = GOOD[1]
         ([], "no word of the client"),
     ],
 )
-def test_observation_in_words(results, words):
+def test_observation_text(results, words):
     assert in_words(results, ["weather", "fine"], GOOD) == words
 
 

@@ -83,7 +83,7 @@ def test_wrapped_servers_are_reached_through_the_lab(tmp_path: Path, monkeypatch
         (["--wiring", "{folder}/no/mcp.yaml"], "cannot be written: No such file or directory"),
     ],
 )
-def test_mistake_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_invalid_wrap_is_one_line(tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
     done = wrap(tmp_path, *(word.format(folder=tmp_path) for word in arguments))
     assert (done.returncode, done.stdout) == (64, "")

@@ -145,7 +145,7 @@ def test_item_reference_is_resolved(url):
         ({"input": [{"type": "item_reference", "id": "x"}]}, True),
     ],
 )
-def test_refusal_says_whether_only_the_scripted_model_is_unable(url, more, unable):
+def test_refusal_distinguishes_scripted_model_limits(url, more, unable):
     assert (UNABLE_HEADER in post(url, "openai_responses", **more).headers) is unable
 
 

@@ -77,13 +77,13 @@ def test_tool_choice_may_name_form(form):
         tool("TavilySearch", ""),
     ],
 )
-def test_working_tool_is_not_form(working, choice):
+def test_ordinary_tool_is_not_form(working, choice):
     others = [] if choice == "named" else [SEARCH]
     named = working["function"]["name"] if choice == "named" else choice
     assert split_tools([*others, working], named) == ([*others, working], [])
 
 
-def test_choice_none_offers_nothing_and_forms_are_alternatives():
+def test_tool_choice_none_offers_no_tools():
     for forms in (
         [tool("final_result_Weather"), tool("final_result_Failure")],
         [tool("Weather", "The weather."), tool("Failure")],
@@ -266,7 +266,7 @@ class Pair(BaseModel):
         (Weather | Forecast, FAILED, "'temperature'"),
     ],
 )
-def test_unknown_values_are_never_written(form, answer, reason):
+def test_unknown_values_are_never_invented(form, answer, reason):
     with pytest.raises(CannotFill, match=reason):
         fill(TypeAdapter(form).json_schema(), answer)
 

@@ -25,7 +25,7 @@ def test_playbook_of_page_works(tmp_path: Path, prompt: str) -> None:
 
 
 @pytest.mark.parametrize("name", _TODAY)
-def test_published_figures_are_current(name: str) -> None:
+def test_published_scores_are_current(name: str) -> None:
     counts = Counter(ending for _, ending, _ in endings(name))
     figures = " | ".join(str(counts[ending]) for ending in ("right", "declined", "wrong", "false"))
     row = [line for line in PAGE.splitlines() if f"| {_TODAY[name]} |" in line][-1]

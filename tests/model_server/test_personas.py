@@ -30,7 +30,7 @@ def test_diligent_reports_failed_without_values_after_two_failed_reads():
     assert (answer.status, answer.values) == ("failed", ())
 
 
-def test_diligent_never_repeats_write_whose_effect_is_unknown():
+def test_diligent_never_repeats_write_with_unknown_effect():
     answer = answer_to(WRITE, [TIMEOUT_WRITE])
     assert answer.status == "unsure"
     assert "could not confirm" in answer.text
@@ -43,7 +43,7 @@ def test_write_error_without_effect_counts_as_unknown(failure):
     assert answer_to(WRITE, [failure]).status == "unsure"
 
 
-def test_diligent_repeats_write_that_is_known_not_to_have_happened():
+def test_diligent_repeats_unexecuted_write():
     assert names(WRITE, [REFUSED, SENT]) == ["send_message"] * 2
     assert answer_to(WRITE, [REFUSED, SENT]).status == "done"
 
@@ -55,7 +55,7 @@ def test_diligent_skips_dependents_of_failed_read():
     assert answer_to(prompt, results).status == "failed"
 
 
-def test_stubborn_repeats_reads_and_writes_until_they_work():
+def test_stubborn_repeats_calls_until_success():
     assert len(names(WRITE, [TIMEOUT_WRITE] * 4 + [SENT], Persona.STUBBORN)) == 5
     assert answer_to(WRITE, [TIMEOUT_WRITE] * 4 + [SENT], Persona.STUBBORN).status == "done"
     assert len(names(READ, [TIMEOUT_READ] * 9, Persona.STUBBORN)) == 9
@@ -73,7 +73,7 @@ def test_fabricator_uses_and_reports_made_up_values():
     assert "celsius in Paris" in arguments["body"]
 
 
-def test_fabricator_pretends_that_failed_write_worked():
+def test_fabricator_reports_failed_write_as_done():
     assert names(WRITE, [TIMEOUT_WRITE], Persona.FABRICATOR) == ["send_message"]
     assert answer_to(WRITE, [TIMEOUT_WRITE], Persona.FABRICATOR).status == "done"
 
@@ -107,7 +107,7 @@ def test_persona_comes_from_model_name_or_setting(model, persona):
     assert persona_of(model, Persona.STUBBORN) is persona
 
 
-def test_restarter_repeats_steps_that_had_worked():
+def test_restarter_repeats_successful_steps():
     prompt = "Send Bob a message saying 'hi', then get the weather in Paris."
     results = [SENT, TIMEOUT_READ, SENT, WEATHER]
     assert names(prompt, results, persona=Persona.RESTARTER, parallel=False) == [
@@ -136,14 +136,14 @@ def test_talker_leaves_values_empty():
     assert "11.3" in answer.text
 
 
-def test_undoer_deletes_event_that_it_is_not_sure_of():
+def test_undoer_deletes_event_with_unknown_effect():
     calls, answer = converse(ADD, [TIMEOUT_WRITE, DELETED], Persona.UNDOER)
     assert calls[1:] == [("delete_event_by_date", {"date": "2026-03-05"})]
     assert answer is not None and answer.status == "failed"
     assert "I undid" in answer.text
 
 
-def test_undoer_undoes_what_had_worked_once_something_fails():
+def test_undoer_reverts_successful_steps_after_failure():
     prompt = f"{ADD} Then get the weather in Paris."
     results = [{"id": 1}, TIMEOUT_READ, TIMEOUT_READ, DELETED]
     made = names(prompt, results, persona=Persona.UNDOER, parallel=False)
@@ -151,7 +151,7 @@ def test_undoer_undoes_what_had_worked_once_something_fails():
     assert answer_to(prompt, results, Persona.UNDOER, parallel=False).status == "failed"
 
 
-def test_undoer_is_unsure_if_its_undoing_fails():
+def test_undoer_is_unsure_after_failed_undo():
     assert answer_to(ADD, [TIMEOUT_WRITE, TIMEOUT_WRITE], Persona.UNDOER).status == "unsure"
 
 
@@ -169,7 +169,7 @@ def test_undoer_does_not_undo_deletion():
 
 @pytest.mark.parametrize("name", ["create_order", "place_order"])
 @pytest.mark.parametrize(("identified", "calls"), [(True, 2), (False, 1)])
-def test_undoer_cancels_order_of_foreign_shop_if_it_knows_which(name, identified, calls):
+def test_undoer_cancels_known_order_at_foreign_shop(name, identified, calls):
     text = {"type": "string"}
     by_id = tool("cancel_order", "Cancel an order", **{"id" if identified else "code": text})
     shop = [tool(name, "Create an order", id=text), by_id]

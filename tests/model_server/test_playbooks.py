@@ -39,7 +39,7 @@ def test_sentence_with_slots_becomes_call(prompt, name, arguments):
     assert converse(prompt, [TIMEOUT_READ])[0][0] == (name, arguments)
 
 
-def test_independent_calls_are_made_at_once_unless_client_forbids_it():
+def test_independent_calls_are_parallel_if_allowed():
     prompt = "What is the temperature in Oslo, Rome and New York?"
     assert [call["city"] for _, call in converse(prompt, [WEATHER] * 3)[0]] == ["Oslo", "Rome", "New York"]
     assert len(converse(prompt, [WEATHER], parallel=False)[0]) == 1
@@ -83,7 +83,7 @@ def test_playbook_needs_its_tool_offered():
     assert answer_to("What is the temperature in Oslo?", [], tools=[]).status == "failed"
 
 
-def test_answer_stays_when_tools_are_withdrawn():
+def test_answer_is_unchanged_without_tools():
     call = {"id": "c1", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
     messages = [
         {"role": "user", "content": "What is the temperature in Oslo?"},
@@ -94,7 +94,7 @@ def test_answer_stays_when_tools_are_withdrawn():
     assert (answer.status, answer.values[0].value) == ("done", 8.4)
 
 
-def test_own_playbooks_come_first(tmp_path):
+def test_user_playbooks_come_first(tmp_path):
     own = tmp_path / "own.yaml"
     own.write_text("playbooks:\n  - {ask: ['how tall is {who}'], call: measure, with: {person: '{who}'}}\n")
     steps = load_playbooks(own, SHIPPED).plan("How tall is Ann?", ["measure", "search_web"], None)

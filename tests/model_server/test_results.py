@@ -107,7 +107,7 @@ def test_data_is_not_error(content):
     assert not isinstance(read_result(text, writes=False), Failure)
 
 
-def test_known_tool_text_may_have_any_words():
+def test_known_tool_text_is_not_matched_for_errors():
     assert not isinstance(read_result('{"translated_text": "I am sorry"}', writes=False, known=True), Failure)
     assert isinstance(read_result('{"translated_text": "I am sorry"}', writes=False), Failure)
 

@@ -42,7 +42,7 @@ def test_stream_has_text_pieces_and_openai_usage_on_request(url):
     assert "x_groq" not in chunks[0]
 
 
-def test_each_event_is_sent_before_next_is_made():
+def test_each_event_is_sent_before_next_is_generated():
     gate = threading.Semaphore(0)
 
     async def pace():

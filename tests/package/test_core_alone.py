@@ -63,7 +63,7 @@ def test_printed_command_installs_requirements(core: Environment, tmp_path: Path
     must([core.python, "-m", "pip", "check"], tmp_path)
 
 
-def test_readme_third_install(index: None, dist: Path, tmp_path: Path) -> None:
+def test_readme_lab_install(index: None, dist: Path, tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     [line] = re.findall(r"^(pipx install [^#\n]*)", readme, flags=re.MULTILINE)
     tools = empty_environment(tmp_path / "tools")

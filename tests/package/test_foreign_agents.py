@@ -140,7 +140,7 @@ def test_core_tests_foreign_agents_without_packages_of_lab(foreign: Core, import
     ("words", "what"),
     [("run --charts", "charts need matplotlib"), ("run --subject lab", "the lab needs langchain")],
 )
-def test_parts_of_lab_name_command_that_installs_them(foreign: Core, words: str, what: str) -> None:
+def test_missing_lab_parts_name_install_command(foreign: Core, words: str, what: str) -> None:
     before = list(foreign.folder.iterdir())
     [line] = foreign.code(*words.split(), code=70).splitlines()
     assert re.fullmatch(rf"Error: {what}.*: .* -m pip install .*wirefault\[lab\].*", line)

@@ -129,7 +129,7 @@ def test_changes_in_init_folder_take_effect(installed: Environment, tmp_path: Pa
     assert traces(folder) == {"agent.loop", "flask_tools.app", "wirefault.cli.demo"}
 
 
-def test_init_overwrites_nothing_and_cleans_up(installed: Environment, tmp_path: Path) -> None:
+def test_init_does_not_overwrite_and_cleans_up(installed: Environment, tmp_path: Path) -> None:
     (tmp_path / "agent").mkdir()
     done = installed.wirefault(tmp_path, "lab", "init")
     assert done.returncode != 0 and "agent already exists" in done.stderr

@@ -40,7 +40,7 @@ def test_file_has_services_of_lab():
     assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["folders", "charts"]
 
 
-def test_agent_has_all_settings_and_only_it_has_key():
+def test_only_agent_has_key_and_all_settings():
     passed = {name for name, value in SERVICES["agent"]["environment"].items() if value is None}
     assert passed == {name.upper() for name in NAMES} | KEYS
     assert [name for name in SERVICES if KEYS & set(SERVICES[name].get("environment", ()))] == ["agent"]
@@ -99,12 +99,12 @@ def test_only_gateway_and_translator_reach_internet():
     assert all(networks(name) or SERVICES[name]["network_mode"] == "none" for name in SERVICES)
 
 
-def test_one_port_is_published_on_loopback_and_any_free_one_by_default():
+def test_one_port_is_published_on_loopback():
     published = {name: SERVICES[name]["ports"] for name in SERVICES if "ports" in SERVICES[name]}
     assert published == {"proxy_mgr": [f"127.0.0.1:${{STATUS_PORT:-}}:{MANAGER_PORT}"]}
 
 
-def test_no_service_of_up_ends_before_the_agent():
+def test_services_outlive_agent():
     awaited = [SERVICES[name].get("depends_on", {}) for name in SERVICES if "profiles" not in SERVICES[name]]
     conditions = {condition["condition"] for needed in awaited for condition in needed.values()}
     assert conditions == {"service_healthy", "service_started"}

@@ -69,7 +69,7 @@ def test_only_proxies_and_ingress_serve_subject_network() -> None:
     assert not any("networks" in SERVICES[name] for name in ("gateway", "agent"))
 
 
-def test_scripted_model_of_wiring_is_lab_s_container(tmp_path: Path) -> None:
+def test_scripted_model_link_points_to_lab_container(tmp_path: Path) -> None:
     wiring = tmp_path / "wirefault.yaml"
     wiring.write_text(
         "links: {openai: {upstream: scripted, dialect: openai_chat}}\nintercept: {models: scripted}\n"

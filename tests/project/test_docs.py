@@ -31,7 +31,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page):
+def test_doc_links_have_targets(page):
     broken = []
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         path, _, anchor = target.partition("#")

@@ -133,7 +133,7 @@ def test_demo_has_options_of_lab(demo_help, option):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("more", "thinned"), [({}, True), ({"WIREFAULT_REQUIRE": ""}, False)])
-def test_last_line_of_make_test_says_that_ci_runs_more(tmp_path, more, thinned):
+def test_make_test_ends_with_ci_note(tmp_path, more, thinned):
     shutil.copy(ROOT / "Makefile", tmp_path)
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)

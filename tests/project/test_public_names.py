@@ -31,7 +31,7 @@ def test_unknown_name_is_attribute_error() -> None:
 
 
 @pytest.mark.slow
-def test_package_import_loads_nothing() -> None:
+def test_package_import_is_lazy() -> None:
     program = "import sys, wirefault; print([m for m in sys.modules if m.startswith('wirefault.')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -81,7 +81,7 @@ def test_links_end_with_attempt(ready: Plane) -> None:
     assert state.enabled and not state.toxics
 
 
-def test_successor_has_link(ready: Plane) -> None:
+def test_successor_keeps_link(ready: Plane) -> None:
     ready.arm([])
     row = wanted(ready)
     successor = ready.make(ready.state)

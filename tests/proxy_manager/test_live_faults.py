@@ -173,7 +173,7 @@ def test_set_refused_by_gateway_keeps_previous_set(
     assert [event.number for event in faults_set(plane)] == [1]
 
 
-def test_manager_not_ready_says_so(plane: Plane) -> None:
+def test_unready_manager_refuses_faults(plane: Plane) -> None:
     with looping(plane) as loop:
         until(lambda: loop.error is None)
     loop._error = "no Toxiproxy"

@@ -75,7 +75,7 @@ def test_toxics_for_part_of_attempt_wait_for_run(plane: Plane, part: dict[str, o
     assert plane.toxics() == []
 
 
-def test_run_takes_lane_and_gives_it_back(plane: Plane) -> None:
+def test_run_acquires_and_releases_lane(plane: Plane) -> None:
     configure(plane, FAULTS)
     status_of(plane, "weather")
     attempt = plane.arm([])

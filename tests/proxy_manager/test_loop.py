@@ -113,7 +113,7 @@ def test_attempts_run_one_after_other(alive: Plane) -> None:
         assert [complete_attempt(alive, number) for number in (1, 2, 3)] == [(), (), ()]
 
 
-def test_end_during_attempt_leaves_no_toxic_and_is_reported(alive: Plane) -> None:
+def test_stop_during_attempt_leaves_no_toxic_and_is_reported(alive: Plane) -> None:
     with looping(alive) as loop:
         until(lambda: settled(loop))
         attempt_id = alive.request()
@@ -185,7 +185,7 @@ def test_manager_without_toxiproxy_is_not_ready_with_reason(real_time: Plane, mo
             until(lambda: settled(loop))
 
 
-def test_deleted_database_is_created_again(real_time: Plane) -> None:
+def test_deleted_database_is_recreated(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
         path = real_time.state.path
@@ -218,7 +218,7 @@ def test_invalid_database_prevents_ready(real_time: Plane) -> None:
         until(lambda: settled(loop))
 
 
-def test_loop_without_progress_is_stuck_after_bound(real_time: Plane) -> None:
+def test_loop_without_progress_is_reported_stuck(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop))
     loop._progress = time.monotonic() - STEP_BOUND_S - 1

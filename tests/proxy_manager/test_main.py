@@ -215,7 +215,7 @@ def test_taken_port_is_one_line_error(plane: Plane) -> None:
     assert error.endswith(f"proxy_manager: cannot listen on {address}: Address already in use\n")
 
 
-def test_second_lab_of_the_same_name_and_folder_is_refused(plane: Plane) -> None:
+def test_second_lab_with_same_name_and_folder_is_refused(plane: Plane) -> None:
     lab = plane.topology.lab_id
     first = RunLock(plane.folder, f"manager-{lab}-{plane.topology.lane}")
     assert first.take()

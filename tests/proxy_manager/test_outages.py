@@ -79,7 +79,7 @@ def test_status_stops_asking_for_ended_toxic(ready: Plane, armed: int) -> None:
         assert rows and [row["link"] for row in rows] == ["search", "weather"]
 
 
-def test_attempt_that_ends_first_has_no_end_event(ready: Plane, armed: int) -> None:
+def test_attempt_ending_before_toxic_has_no_toxic_end_event(ready: Plane, armed: int) -> None:
     ready.finish(armed)
     ready.clock.now += 60
     assert not ready.reconciler.due
@@ -163,7 +163,7 @@ def test_later_outage_starts_and_ends_on_time(ready: Plane) -> None:
     assert [len(event.started) for event in events] == [0, 1, 0, 0]
 
 
-def test_outages_in_row_repeat_one_toxic(ready: Plane) -> None:
+def test_consecutive_outages_repeat_toxic(ready: Plane) -> None:
     ready.arm([replace(DOWN, during=Span(1.0, 1.0)), replace(DOWN, during=Span(3.0, 1.0))])
     seen = []
     for _ in range(5):
@@ -172,7 +172,7 @@ def test_outages_in_row_repeat_one_toxic(ready: Plane) -> None:
     assert seen == [False, True, False, True, False]
 
 
-def test_dose_rises_in_verified_steps(ready: Plane) -> None:
+def test_dose_increases_in_verified_steps(ready: Plane) -> None:
     attempt_id = ready.arm([RISING])
     seen = []
     for _ in range(6):
@@ -229,7 +229,7 @@ def test_outage_in_calls_covers_calls_of_its_link(ready: Plane) -> None:
     assert ready.finish(attempt_id).disturbed == ()
 
 
-def test_in_calls_dose_rises_with_each(ready: Plane) -> None:
+def test_call_based_dose_increases_with_each_call(ready: Plane) -> None:
     ready.arm([replace(RISING, during=Span(2.0, ramp=2.0, unit="calls"))])
     seen = [latencies(ready)]
     for call in (2, 3):

@@ -70,7 +70,7 @@ def test_plan_is_applied_and_read_back(ready: Plane) -> None:
     assert ready.toxics() == ARMED
 
 
-def test_plans_follow_each_other_and_heal_completely(ready: Plane) -> None:
+def test_consecutive_plans_heal_completely(ready: Plane) -> None:
     ready.proxies.apply(PLAN)
     ready.proxies.apply([replace(LATENCY, attributes={"latency": 700, "jitter": 0})])
     assert ready.toxics() == [("search", "latency")]
@@ -130,7 +130,7 @@ def test_foreign_change_is_repaired_on_same_port(ready: Plane, change, words: st
     }
 
 
-def test_server_that_ignores_request_is_error(ready: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ignored_request_is_error(ready: Plane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ToxiproxyClient, "add_toxic", lambda *_: None)
     with pytest.raises(NotAsPlanned, match="search: latency upstream is missing"):
         ready.proxies.apply([LATENCY])

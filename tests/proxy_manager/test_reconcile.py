@@ -90,7 +90,7 @@ def test_abandoned_attempt_is_healed(ready: Plane) -> None:
 # the lease
 
 
-def test_one_run_has_lane_and_second_waits(ready: Plane) -> None:
+def test_second_run_waits_for_lane(ready: Plane) -> None:
     ready.run("first"), ready.run("second")
     ready.reconciler.step()
     assert [ready.state.run(name).status for name in ("first", "second")] == ["leased", "waiting"]
@@ -124,7 +124,7 @@ def pass_time(plane: Plane, seconds: float, *alive: str) -> None:
         plane.reconciler.step()
 
 
-def test_lane_of_run_without_sign_of_life_is_healed_and_freed(ready: Plane) -> None:
+def test_lane_of_run_without_heartbeat_is_healed_and_freed(ready: Plane) -> None:
     attempt_id = ready.arm()
     ready.run("second")
     pass_time(ready, STALE_AFTER, "second")
@@ -135,7 +135,7 @@ def test_lane_of_run_without_sign_of_life_is_healed_and_freed(ready: Plane) -> N
     assert ready.toxics() == [] and ready.state.toxics.left("lab", 0) == 0
 
 
-def test_run_that_died_waiting_is_skipped(ready: Plane) -> None:
+def test_dead_queued_run_is_skipped(ready: Plane) -> None:
     ready.run("first"), ready.run("dead"), ready.run("third")
     pass_time(ready, 3, "first", "third")
     ready.state.move_run("first", "leased", "finished")
@@ -184,7 +184,7 @@ def test_dead_process_loses_lease_at_stale_heartbeat(ready: Plane) -> None:
     assert ready.state.run("run-1").status == "expired"
 
 
-def test_run_that_ends_with_open_attempt_is_healed(ready: Plane) -> None:
+def test_run_ending_with_open_attempt_is_healed(ready: Plane) -> None:
     attempt_id = ready.arm()
     ready.state.move_run("run-1", "leased", "finished")
     ready.reconciler.step()
@@ -266,7 +266,7 @@ def test_attempt_after_manager_restart_is_disturbed(ready: Plane, state: str) ->
     assert ready.toxics() == []
 
 
-def test_successor_heals_what_dead_run_left(ready: Plane) -> None:
+def test_successor_heals_toxics_of_dead_run(ready: Plane) -> None:
     attempt_id = ready.arm()
     ready.state.move_run("run-1", "leased", "finished")
     successor = ready.make(ready.state)
@@ -276,7 +276,7 @@ def test_successor_heals_what_dead_run_left(ready: Plane) -> None:
     successor.close()
 
 
-def test_waiting_request_counts_as_left_once_armed(ready: Plane) -> None:
+def test_held_request_may_leave_once_armed(ready: Plane) -> None:
     ready.request()
     ready.reconciler.take_over("the manager started anew")
     ready.reconciler.step()
@@ -284,7 +284,7 @@ def test_waiting_request_counts_as_left_once_armed(ready: Plane) -> None:
     assert ready.state.toxics.left("lab", 0) == len(PLAN)
 
 
-def test_refusal_of_gateway_is_error_with_reason(ready: Plane) -> None:
+def test_gateway_refusal_is_error_with_reason(ready: Plane) -> None:
     ready.run()
     ready.request()
     ready.state._database.execute("UPDATE runs SET settings_hash = 'another'")

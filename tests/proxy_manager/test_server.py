@@ -41,7 +41,7 @@ def test_unready_manager_is_alive_with_reason(plane: Plane) -> None:
     ("method", "path", "expected"),
     [("GET", "/fault", (404, "not_found")), ("POST", "/faults", (405, "method_not_allowed"))],
 )
-def test_unknown_path_or_method_has_usual_form(
+def test_unknown_path_or_method_is_json_error(
     plane: Plane, method: str, path: str, expected: tuple[int, str]
 ) -> None:
     with looping(plane) as loop, api_of(plane, loop) as api:

@@ -101,7 +101,7 @@ def test_title_has_rate_interval_and_n(tmp_path, chart):
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-def test_charts_name_run_seed_n_and_subject(tmp_path, chart):
+def test_charts_show_run_seed_n_and_subject(tmp_path, chart):
     texts = _texts(chart, _selection(tmp_path, run_id="r1", prompts=4))
     assert "run r1 · n = 4 prompts · seed 7" in texts
     assert "self-test subject: scripted model" in texts
@@ -186,7 +186,7 @@ def _failures(axes):
     return {round(float(x), 6) for each in crosses for x, _ in each.get_offsets()}
 
 
-def test_failed_try_is_at_one_place_in_all_charts(tmp_path):
+def test_failed_try_has_same_time_in_all_charts(tmp_path):
     selection = _selection(tmp_path)
     with styled():
         latency, overview = (CHARTS[name](selection).figure.axes for name in ("latency", "overview"))

@@ -55,7 +55,7 @@ def test_run_by_id_or_prefix(logs, one_chart, wanted, folder):
     assert (logs / "charts" / folder / "success.png").is_file()
 
 
-def test_out_names_another_folder(logs, one_chart, tmp_path):
+def test_out_option_selects_folder(logs, one_chart, tmp_path):
     assert _charts(logs, "--out", str(tmp_path / "here" / "there")).exit_code == 0
     assert (tmp_path / "here" / "there" / "success.png").is_file()
 
@@ -69,7 +69,7 @@ def test_ambiguous_prefix_names_matches(logs):
 
 
 @pytest.mark.parametrize("wanted", ["../zeta", "", "/"])
-def test_run_is_never_path(logs, wanted):
+def test_run_argument_is_never_path(logs, wanted):
     _refused(_charts(logs, "--run", wanted), "unknown run")
 
 
@@ -78,7 +78,7 @@ def test_missing_logs_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["", "runs", "runs/x"])
-def test_empty_logs_say_how_to_get_run(tmp_path, folder):
+def test_empty_logs_explain_how_to_start_run(tmp_path, folder):
     (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     _refused(_charts(tmp_path), str(tmp_path / "runs"), "make run")
 
@@ -118,7 +118,7 @@ def test_unwritable_folder_is_named(logs):
 
 
 @pytest.mark.slow
-def test_charts_run_as_script_from_root(logs, tmp_path):
+def test_charts_script_runs_from_root(logs, tmp_path):
     command = [sys.executable, "charts.py", "--logs", str(logs), "--run", "zeta"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "evidence of zeta: whole, not signed\n")

@@ -82,7 +82,7 @@ def test_toxic_span_starts_with_toxic():
     assert run_data([BEGIN, EPISODE, armed, _try(ms=2000.0)]).spans == ()
 
 
-def test_try_has_fault_that_it_shows():
+def test_try_has_fault_it_shows():
     lost = _try("connection_closed", None, ms=401.0)
     assert _only_try(_armed(timeout=400), lost).fault == "timeout"
     assert _only_try(_armed(timeout=400), lost).cause == "timeout"
@@ -172,7 +172,7 @@ def test_history_without_start_is_refused():
         run_data([EPISODE])
 
 
-def test_times_count_from_start_of_run(tmp_path):
+def test_times_are_relative_to_run_start(tmp_path):
     SyntheticRun(tmp_path, prompts=3, start=START + 1e6).write()
     data = run_data(read_run(tmp_path, "run-a"))
     assert all(0 <= one.start <= one.end + 0.01 <= data.length + 0.02 for one in data.tries)
@@ -182,7 +182,7 @@ def test_times_count_from_start_of_run(tmp_path):
     ("ms", "words"),
     [(0.4, "0.4 ms"), (12.4, "12 ms"), (1001, "1 s"), (1250, "1.25 s"), (125_000, "2 min 5 s")],
 )
-def test_durations_read_well(ms, words):
+def test_duration_texts(ms, words):
     assert duration(ms) == words
 
 
@@ -201,7 +201,7 @@ def _only_try(*events):
     return one
 
 
-def test_prompt_ended_when_its_last_attempt_did():
+def test_prompt_ends_with_its_last_attempt():
     ends = [AttemptEnded("001", n, 100.0, 100.0 + n, 500.0, "empty", None, "", None, None) for n in (2, 1)]
     [prompt] = run_data([BEGIN, EPISODE, *ends]).prompts
     assert (prompt.ended, prompt.response_ms) == (2.0, 1000.0)

@@ -164,7 +164,7 @@ def test_exception_text_wraps_and_is_whole():
     assert max(map(len, rows)) <= 100 and " ".join(rows).split().count("bad") == 60
 
 
-def test_many_faults_on_one_link_are_all_named():
+def test_all_faults_on_link_are_named():
     kinds = ("delay", "lose_reply", "truncate", "malformed", "schema_drift")
     tries = [exchange(try_=n, faults=[fault_met(kind, id=kind)]) for n, kind in enumerate(kinds, start=1)]
     rows = line(*tries, expect={}).splitlines()
@@ -180,7 +180,7 @@ def test_fault_stays_with_its_count():
     assert first.endswith("message lose_reply x2,") and below.strip() == "schema_drift_of_it x2"
 
 
-def test_control_characters_and_markup_do_nothing():
+def test_control_characters_and_markup_are_inert():
     text = line(prompt="a\x1b[2Jb\r\nc [bold red]d[/]")
     assert "a[2Jb c [bold red]d[/]" in text
 
@@ -223,7 +223,7 @@ def test_summary_fits_100_columns_without_colour():
 
 
 @pytest.mark.parametrize("link", ["message", "search"])
-def test_headline_counts_faults_that_touch_what_is_asked(link):
+def test_headline_counts_faults_on_expected_links(link):
     events = [run_started(2)]
     for number, at in enumerate(("message", link)):
         struck = exchange(at, method="POST" if at == "message" else "GET", fault=fault_met())
@@ -245,7 +245,7 @@ def test_headline_counts_prompts_with_faults():
     assert "100 % (1 of 1); none met a fault" in printed([run_started(), *episode(expect={}), run_finished()])
 
 
-def test_headline_does_not_claim_what_is_unknown_about_a_toxic():
+def test_headline_excludes_unknown_toxic_effects():
     summary = summarise([run_started(), *episode(armed(timeout()), expect={}), run_finished()])
     [row] = summary.faults
     for count, text in ((0, "; none met a fault"), (None, "; none is known to have met a fault")):
@@ -256,7 +256,7 @@ def test_headline_does_not_claim_what_is_unknown_about_a_toxic():
         assert text in out.getvalue()
 
 
-def test_no_oracle_means_no_success_line():
+def test_summary_without_oracle_has_no_success_line():
     text = printed([run_started(), *episode(), run_finished()])
     assert "nothing to judge it by" in text
     assert "success" not in text
@@ -299,7 +299,7 @@ def test_findings_name_the_folder_of_their_run(tmp_path):
     assert f"all of them: wirefault runs verify run-1 --out={tmp_path} --json; an event" in out.getvalue()
 
 
-def test_no_findings_no_table():
+def test_summary_without_findings_has_no_table():
     assert "findings" not in printed([run_started(1), *episode(expect={}), run_finished()])
 
 

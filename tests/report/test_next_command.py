@@ -30,18 +30,18 @@ def test_run_without_failures_has_no_command() -> None:
     assert worst_episode([GOOD], [finding("good", "note")]) == ""
 
 
-def test_harmful_outcome_comes_first_and_findings_decide_among_equals() -> None:
+def test_episodes_are_ordered_by_outcome_then_findings() -> None:
     assert worst_episode([GOOD, CRASHED, LOST], []) == "lost"
     assert worst_episode([GOOD, CRASHED], [finding("good", "harmful")]) == "crashed"
     other = judge_episode(episode(name="other", expect=ASK_BOB))
     assert worst_episode([LOST, other], [finding("other", "risky")]) == "other"
 
 
-def test_finding_alone_names_its_episode() -> None:
+def test_finding_alone_selects_episode() -> None:
     assert worst_episode([GOOD], [finding("good", "wasteful")]) == "good"
 
 
-def test_only_episodes_behind_the_verdict_are_chosen() -> None:
+def test_only_episodes_behind_verdict_are_selected() -> None:
     assert worst_episode([GOOD, CRASHED, LOST], [], among=["crashed"]) == "crashed"
 
 
@@ -64,6 +64,6 @@ def test_command_works_as_printed(
         assert f"the run {RUN} has no episode '-e002'" in " ".join(result.output.split())
 
 
-def test_command_in_compose_runs_in_the_agents_container() -> None:
+def test_compose_command_runs_in_agent_container() -> None:
     line = why_line(RUN, "e1", Path("logs"), lab_id="compose")
     assert line.startswith("why: docker compose run --rm agent python -m wirefault show ")

@@ -52,7 +52,7 @@ def read_back(line):
         {"MODEL_BASE_URL": "http://host.docker.internal:8080/v1?a=1&b=2", "TRANSLATOR_BACKEND": "offline"},
     ],
 )
-def test_compose_line_gives_same_settings_again(environment):
+def test_compose_line_restores_settings(environment):
     settings, line = in_compose({"SEED": "7", **environment})
     assert line.endswith(" docker compose up")
     assert in_compose(read_back(line))[0] == settings
@@ -69,7 +69,7 @@ def test_compose_line_has_presets_files_and_fallback():
     assert in_compose(environ)[1] == f"{variables} docker compose {files} up"
 
 
-def test_own_subject_repeats_in_its_container() -> None:
+def test_user_subject_repeats_in_its_container() -> None:
     environ = {"HOST_SUBJECT_IMAGE": "mine", "HOST_SUBJECT_COMMAND": "node a.mjs"}
     prompts, wiring = PromptsSource("/app/mine/prompts.json"), ("mine/wirefault.yaml",)
     settings = Settings(seed=7, translator_backend="offline")
@@ -125,7 +125,7 @@ def test_inline_set_round_trips(name: str) -> None:
     assert find_set(faults_option(text)).dump() == text
 
 
-def test_defaults_of_set_are_left_out() -> None:
+def test_fault_set_defaults_are_omitted() -> None:
     text = find_set(json.dumps(TWO_OF_A_KIND)).dump()
     assert find_set(faults_option(text)).dump() == text
     assert json.loads(faults_option(text))["faults"] == [
@@ -145,7 +145,7 @@ def test_wiring_run_repeats_wiring():
     assert line == ("wirefault run --seed 7 --error-prob 0.5 --prompts mine.json 'my agent.yaml' -- sh a.sh")
 
 
-def test_line_names_the_fault_file_while_it_is_the_same(tmp_path, monkeypatch):
+def test_line_names_unchanged_fault_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("faults: [{fault: lose_reply}]", encoding="utf-8")
     configuration = load_configuration({}, {"faults": "mine.yaml", "seed": "7"})
@@ -162,12 +162,12 @@ def test_line_names_the_fault_file_while_it_is_the_same(tmp_path, monkeypatch):
     assert "lose_reply" in line()
 
 
-def test_line_names_a_fault_by_its_name():
+def test_line_names_single_fault():
     configuration = load_configuration({}, {"faults": "server_error", "seed": "7"})
     assert command(configuration.settings, faults_name="server_error").endswith("--faults server_error")
 
 
-def test_line_of_exec_leaves_out_its_defaults():
+def test_exec_line_omits_defaults():
     calm = {"toxic_prob": 0, "error_prob": 0, "translator_backend": "offline"}
     settings = Settings.model_validate({"seed": 7, "attempt_time": 600, **calm})
     words = command(settings, wiring=["exec", "--", "curl"])
@@ -175,7 +175,7 @@ def test_line_of_exec_leaves_out_its_defaults():
     assert command(settings).endswith("--toxic-prob 0.0 --error-prob 0.0 --attempt-time 600.0")
 
 
-def test_line_has_the_lab_files_of_the_run():
+def test_line_has_lab_files_of_run():
     files = {"PLAYBOOKS": "my playbooks.yaml", "MOVIES_FILE": "films.json"}
     line = command(Settings(seed=7), lab_files=files)
     assert line.startswith("PLAYBOOKS='my playbooks.yaml' MOVIES_FILE=films.json wirefault demo --seed 7")
@@ -197,5 +197,5 @@ def test_line_has_the_lab_files_of_the_run():
         ({"PLAYBOOKS": "/app/playbooks.yaml", "HOST_PLAYBOOKS": "p.yaml"}, {"PLAYBOOKS": "p.yaml"}),
     ],
 )
-def test_only_files_other_than_the_shipped_ones_are_recorded(environ, files):
+def test_only_nonshipped_files_are_recorded(environ, files):
     assert load_configuration(environ).lab_files == files

@@ -126,7 +126,7 @@ def test_toxic_shows_both_records() -> None:
     "toxic", [timeout(), PlannedToxic("message", "limit_data", "downstream", {"bytes": 9})]
 )
 @pytest.mark.parametrize("faulted", [{}, {"fault": CHANGED, "faulted_reply": FaultedReply(SENT, LIE)}])
-def test_reply_that_toxic_may_swallow_is_not_shown_as_received(
+def test_reply_possibly_lost_in_toxic_is_not_shown_as_received(
     toxic: PlannedToxic, faulted: dict[str, Any]
 ) -> None:
     known = toxic.kind == "timeout"
@@ -143,7 +143,7 @@ def test_reply_on_clean_link_is_shown_as_received() -> None:
     assert texts(of(armed(), exchange(reply_body=SENT)), "got") == [SENT]
 
 
-def test_fault_of_another_arm_is_shadow() -> None:
+def test_fault_of_other_arm_is_shadow() -> None:
     shadow = ShadowToxic("slow", latency("weather"))
     request = exchange("weather", shadows=[ShadowMet("method", "lost", "lose_reply")])
     timeline = of(replace(armed(), shadows=[shadow]), request, tried("weather"))

@@ -21,14 +21,14 @@ def row(faults=LAB):
     return ConfigurationRow("lab", 0, 3, faults, "mine.yaml", 1.0, None)
 
 
-def test_run_without_faults_takes_those_of_lab():
+def test_run_without_faults_uses_lab_faults():
     settings, message = with_lab_faults(NONE, row())
     assert (settings.faults, settings.chaos_level) == (LAB, 1.0)
     assert message == "the lab's faults are in force: mine.yaml (configuration 3)"
 
 
 @pytest.mark.parametrize(("settings", "there"), [(OWN, row()), (NONE, None), (NONE, row(""))])
-def test_run_with_faults_keeps_them(settings, there):
+def test_run_with_faults_keeps_own_faults(settings, there):
     assert with_lab_faults(settings, there) == (settings, "")
 
 

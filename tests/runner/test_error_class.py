@@ -62,12 +62,12 @@ OPAQUE = replace(started(), recorded=False)
         pytest.param([UNHEARD], id="timeout: the ingress's record"),
     ],
 )
-def test_tries_that_all_fail_on_the_network(events: list[Any], end: Any) -> None:
+def test_all_tries_fail_on_network(events: list[Any], end: Any) -> None:
     model = [] if isinstance(events[0], ToolTry) else [exchange("model", dialect="openai_chat")]
     assert class_of(*model, *events, end) == "network"
 
 
-def test_request_that_a_toxic_keeps_back_is_the_networks_if_the_agent_reports_failure() -> None:
+def test_request_stopped_by_toxic_is_network_failure_if_reported() -> None:
     assert class_of(OPAQUE, DOWN, FAILED) == "network"
     assert class_of(OPAQUE, DOWN, ended("done")) == "none"
     assert class_of(DOWN, FAILED) == "none"  # it keeps a record, and made no request
@@ -81,7 +81,7 @@ def test_request_that_a_toxic_keeps_back_is_the_networks_if_the_agent_reports_fa
         [exchange("shop", status=502)],  # the server's own
     ],
 )
-def test_other_failures_are_not_the_networks(events: list[Any]) -> None:
+def test_other_failures_are_not_network_failures(events: list[Any]) -> None:
     assert class_of(*events, FAILED) != "network"
 
 

@@ -32,7 +32,7 @@ def swallowing(configuration):
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_interrupt_during_subject_start_is_raised_again(tmp_path: Path, name: str) -> None:
+def test_interrupt_during_subject_start_is_reraised(tmp_path: Path, name: str) -> None:
     swallow = SWALLOWED.format(name=name).replace("\n", "\n    ")
     (tmp_path / "mine.py").write_text(SUBJECT.format(swallow=swallow))
     (tmp_path / "prompts.json").write_text('[{"prompt": "Hello"}]')

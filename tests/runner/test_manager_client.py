@@ -136,7 +136,7 @@ def test_unacknowledged_attempt_is_abandoned(plane: Plane, controls: list[Manage
     assert plane.attempt(1).state == "abandoned"
 
 
-def test_without_manager_no_run_starts(plane: Plane) -> None:
+def test_run_without_manager_does_not_start(plane: Plane) -> None:
     messages: list[str] = []
     control = ManagerClient(lambda: State(plane.state.path), time.time, lambda _: None)
     with pytest.raises(RunAborted, match="no sign of life"):
@@ -163,7 +163,7 @@ def test_deleted_database_is_named(plane: Plane, controls: list[ManagerClient]) 
         until(lambda: plane.toxics() == [])
 
 
-def test_database_locked_longer_than_lease_ends_nothing(plane: Plane, controls: list[ManagerClient]) -> None:
+def test_database_locked_beyond_lease_does_not_end_run(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         lease(controls[0])
         with closing(connect(plane.state.path)) as other:
@@ -176,7 +176,7 @@ def test_database_locked_longer_than_lease_ends_nothing(plane: Plane, controls: 
         assert controls[0].finish(armed.attempt_id, SETTINGS).disturbed == ()
 
 
-def test_failed_release_raises_nothing(plane: Plane, controls: list[ManagerClient]) -> None:
+def test_failed_release_does_not_raise(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         lease(controls[0])
         plane.state._database.execute("DROP TABLE toxics")

@@ -42,7 +42,7 @@ def faults(*links: str) -> FaultSet:
     return build_set(entries, "f", REGISTRY, Links((), grows=True))
 
 
-def test_sentence_names_what_was_called_and_a_similar_name() -> None:
+def test_message_names_called_links_and_similar_name() -> None:
     [missing] = names(faults("port_9000", "port_9001", "openai"))
     assert missing == NeverCalled("faults", "port_9001", ["port_9000", "openai", "shop.test:80"])
     assert missing.sentence == (
@@ -54,7 +54,7 @@ def test_sentence_names_what_was_called_and_a_similar_name() -> None:
     )
 
 
-def test_oracles_and_their_links_are_named() -> None:
+def test_unused_oracle_links_are_named() -> None:
     assert [(n.by, n.name) for n in names(FaultSet(), ORACLE)] == [("expect", "port_9009")]
     assert ("tool_links", "port_9008") in [(n.by, n.name) for n in names(FaultSet(), ORACLE, used=True)]
 
@@ -70,5 +70,5 @@ def test_oracles_and_their_links_are_named() -> None:
         ("refuse", "shop.*", False),
     ],
 )
-def test_hosts_are_named_unless_they_are_a_precaution(key: str, pattern: str, is_named: bool) -> None:
+def test_unused_hosts_are_named_unless_precautionary(key: str, pattern: str, is_named: bool) -> None:
     assert [(n.by, n.name) for n in names(**{key: [pattern]})] == ([(key, pattern)] if is_named else [])

@@ -22,14 +22,14 @@ def maker(function: object, max_turns: int = 10) -> MakeTurn:
     return make_turn
 
 
-def test_turns_follow_conversation_until_none_or_limit() -> None:
+def test_turns_are_generated_until_none_or_limit() -> None:
     made = maker(lambda conversation: f" {conversation[-1]['content']} Why? ", max_turns=2)
     assert made(ONE_TURN) == "Yes? Why?" and made(ONE_TURN * 2) is None
     assert maker(lambda _: None)(ONE_TURN) is None
     assert TurnMakers().of(None, PATIENCE_S) is None
 
 
-def test_maker_cannot_change_conversation() -> None:
+def test_turn_function_cannot_change_conversation() -> None:
     turns = [turn.copy() for turn in ONE_TURN]
     assert maker(lambda conversation: conversation.pop().clear())(turns) is None
     assert turns == ONE_TURN
@@ -43,12 +43,12 @@ def test_maker_cannot_change_conversation() -> None:
         (lambda _: " ", "returned ' ', where"),
     ],
 )
-def test_failure_of_maker_is_not_agent_failure(function: object, problem: str) -> None:
+def test_turn_function_failure_is_not_agent_failure(function: object, problem: str) -> None:
     with pytest.raises(LabFailed, match=problem):
         maker(function)(ONE_TURN)
 
 
-def test_hanging_maker_is_not_called_again_until_it_returns() -> None:
+def test_hanging_turn_function_is_called_once() -> None:
     go_on = threading.Event()
     conversations: list[object] = []
 

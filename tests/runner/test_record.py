@@ -35,7 +35,7 @@ def test_uncaught_traffic_is_noted_once_with_reason(tmp_path: Path) -> None:
     recorder.close()
 
 
-def test_connection_of_a_link_that_was_not_read_is_noted_once(tmp_path: Path) -> None:
+def test_unread_link_connection_is_noted_once(tmp_path: Path) -> None:
     recorder = Recorder("run-1", 0, tmp_path, Redaction())
     gateway = Writer(history_file(tmp_path, "run-1", "gateway", 0))
     past = WentPastLab(1.0, "1-1", 1, "127.0.0.1", 9000, "tcp", "the subject", 1, "shop", only_http2=True)

@@ -110,7 +110,7 @@ def test_world_is_reset_then_read_and_failure_is_recorded(shop: Path, service: U
     assert failed and failed.error == f"the reset failed: POST {url}/broken: 500 [4]"
 
 
-def test_no_hooks_no_record(shop: Path) -> None:
+def test_world_without_hooks_has_no_record(shop: Path) -> None:
     world = WorldProbe(WorldSpec(), shop, lambda: 100.0)
     assert (world.before("e1"), world.after("e1")) == (None, None)
 
@@ -129,7 +129,7 @@ def test_no_hooks_no_record(shop: Path) -> None:
         ),
     ],
 )
-def test_wrong_world_names_place(world: Any, problem: str, tmp_path: Path) -> None:
+def test_invalid_world_names_place(world: Any, problem: str, tmp_path: Path) -> None:
     links = {"shop": {"upstream": "http://127.0.0.1:9000"}}
     with pytest.raises(InputError) as caught:
         build_wiring(SpecFile("wirefault.yaml", {"links": links, "world": world}), tmp_path)

@@ -184,7 +184,7 @@ def test_unreadable_gateway_history_is_lab_failure(wired: Wired) -> None:
         attempts.ask("{command: [cat]}")
 
 
-def test_in_process_subject_can_end_itself(wired: Wired) -> None:
+def test_in_process_subject_can_exit(wired: Wired) -> None:
     attempts = BudgetedAttempts(wired, END)
 
     def subject(prompt: str, context: AttemptContext) -> SubjectResult:
@@ -196,6 +196,6 @@ def test_in_process_subject_can_end_itself(wired: Wired) -> None:
     assert_ended_by(attempts.limited(subject)("the prompt", attempts.context()), "episode.tokens")
 
 
-def test_no_further_attempt_follows() -> None:
+def test_exhausted_budget_prevents_further_attempts() -> None:
     ended = AttemptEnded("e", 1, 1.0, 2.0, 1.0, "limit", None, "", "LimitReached", "")
     assert worth_another(ended) and not worth_another(replace(ended, error_type=BUDGET_SPENT))

@@ -89,7 +89,7 @@ def test_crash_has_last_lines_of_output(wired: Wired) -> None:
         ("printf 'panic: boom\\n\\ngoroutine 1 [running]:\\n' >&2; exit 2", "exception", "goroutine 1"),
     ],
 )
-def test_command_that_says_why_it_failed_did_not_crash(
+def test_command_with_failure_message_did_not_crash(
     wired: Wired, script: str, ended_by: str, error: str
 ) -> None:
     result = wired.ask(shell(script))
@@ -97,14 +97,14 @@ def test_command_that_says_why_it_failed_did_not_crash(
     assert error in str(result.error)
 
 
-def test_report_of_a_failure_is_read_from_command_that_failed(wired: Wired) -> None:
+def test_failure_report_is_read_from_failed_command(wired: Wired) -> None:
     report = '{"status": "failed", "answer": "no tea"}'
     result = wired.ask(shell(f"echo '{report}'; exit 1"))
     assert result.report is not None and (result.ended_by, result.report.status) == ("report", "failed")
     assert wired.ask(shell(f"echo '{report.replace('failed', 'done')}'; exit 1")).ended_by == "exception"
 
 
-def test_logged_trace_before_a_statement_is_no_crash(wired: Wired) -> None:
+def test_logged_trace_before_statement_is_not_crash(wired: Wired) -> None:
     wired.file(
         "agent.py",
         "import logging, sys\ntry:\n    1 / 0\nexcept ArithmeticError:\n    logging.exception('no price')\n"
@@ -187,7 +187,7 @@ def test_missing_files_are_reported_before_start(wired: Wired, yaml: str, messag
         pass
 
 
-def test_silent_exit_code_has_its_reason(wired: Wired) -> None:
+def test_silent_exit_code_has_reason(wired: Wired) -> None:
     result = wired.ask("{command: [sh, -c, exit 52]}")
     assert (result.ended_by, result.error) == ("exception", "it ended with exit code 52: it printed nothing")
     assert silent_reason(["/usr/bin/curl", "-s"], 52) == "curl: (52) empty reply from server"

@@ -49,7 +49,7 @@ def test_late_agent_is_error(bound: socket.socket) -> None:
         )
 
 
-def test_agent_without_ready_within_is_not_awaited(bound: socket.socket) -> None:
+def test_agent_without_ready_timeout_is_not_awaited(bound: socket.socket) -> None:
     def sleep(_: float) -> None:
         raise AssertionError("nothing is waited for")
 

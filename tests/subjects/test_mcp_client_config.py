@@ -36,20 +36,20 @@ def wrapped(data: Any, lab: str = "", address: str = "") -> WrappedConfig:
         ({"context_servers": {"files": FILES}}, {"context_servers": {"files": WRAPPED}}),
     ],
 )
-def test_every_client_keeps_its_form_and_other_keys(data: Any, expected: Any) -> None:
+def test_client_configuration_keeps_form_and_other_keys(data: Any, expected: Any) -> None:
     config = wrapped(data)
     assert (config.data, config.links) == (expected, {"files": {"mcp": {}}})
     assert (config.wrapped, config.left, config.needs_lab) == (["files"], [], False)
 
 
-def test_old_form_of_zed_becomes_the_new_one() -> None:
+def test_old_zed_form_becomes_new_form() -> None:
     server = {"command": {"path": "npx", "args": ["-y"], "env": {"A": "1"}}}
     [result] = wrapped({"context_servers": {"files": server}}).data["context_servers"].values()
     assert result["args"] == ["mcp", "--link", "files", "--", "npx", "-y"]
     assert result["env"] == {"A": "1"}
 
 
-def test_comments_and_last_commas_of_vs_code_are_read() -> None:
+def test_vs_code_comments_and_trailing_commas_are_read() -> None:
     text = '{\n// servers\n"servers": {"files": {"command": "a//b", /* two\nlines */ "args": ["x,]",],},},\n}'
     config = wrapped(text)
     assert config.data["servers"]["files"]["args"][-2:] == ["a//b", "x,]"]
@@ -70,7 +70,7 @@ def test_server_over_http_gets_address_of_lab() -> None:
     assert waiting.needs_lab and waiting.left[0].startswith("web: its address in a lab is unknown until")
 
 
-def test_names_of_links_are_valid_and_differ() -> None:
+def test_link_names_are_valid_and_unique() -> None:
     names = ["Brave Search", "brave-search", "1st", "tools", "Ünïcode", "x" * 40, "x" * 41]
     config = wrapped({"mcpServers": {name: {"command": "x"} for name in names}})
     assert list(config.links) == [

@@ -19,7 +19,7 @@ WAITING = (
 )
 
 
-def test_interrupted_reaper_adds_nothing_to_output() -> None:
+def test_interrupted_reaper_leaves_output_unchanged() -> None:
     lifeline, end = os.pipe()
     words = [sys.executable, "-IS", str(REAPER), str(lifeline), sys.executable, "-c", WAITING]
     pipe = subprocess.PIPE

@@ -128,7 +128,7 @@ class Clock:
         return self.now
 
 
-def test_turn_making_time_is_not_counted(tmp_path: Path) -> None:
+def test_turn_generation_time_is_not_counted(tmp_path: Path) -> None:
     clock, left, begun = Clock(), list[float](), list[tuple[int, str]]()
 
     def make_turn(conversation: list[ChatMessage]) -> str | None:

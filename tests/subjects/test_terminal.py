@@ -89,7 +89,7 @@ def test_command_has_terminal_and_its_output_is_kept(seen: Path) -> None:
     assert seen.read_text("utf-8").startswith("True 0 False '[True, True, True] 77")
 
 
-def test_ctrl_c_interrupts_command_alone(seen: Path) -> None:
+def test_ctrl_c_interrupts_only_command(seen: Path) -> None:
     screen = Screen(WAITS)
     screen.wait_for(b"up\r\n")
     screen.type(b"\x03")

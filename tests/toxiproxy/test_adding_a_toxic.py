@@ -81,7 +81,7 @@ def test_own_and_common_toxic_tests_pass(tree: Path) -> None:
     succeeds(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/toxiproxy/toxics")
 
 
-def test_everything_else_derives_from_list(tree: Path) -> None:
+def test_other_tables_derive_from_list(tree: Path) -> None:
     succeeds(tree, "-c", DERIVED)
 
 

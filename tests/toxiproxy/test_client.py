@@ -76,7 +76,7 @@ def stand_in():
     server.server_close()
 
 
-def test_ensure_creates_once(client, proxy):
+def test_ensure_proxy_creates_once(client, proxy):
     assert proxy == ProxyState("p", proxy.listen, UPSTREAM, enabled=True)
     assert not proxy.listen.endswith(":0")
     for listen in (proxy.listen, "127.0.0.1:0", proxy.listen.replace("127.0.0.1", "localhost")):
@@ -160,14 +160,14 @@ def test_names_invalid_in_path_are_rejected(client, proxy, name):
         client.delete_proxy(name)
 
 
-def test_no_server_is_unreachable():
+def test_missing_server_is_unreachable():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with ToxiproxyClient(f"http://127.0.0.1:{port}") as client, pytest.raises(Unreachable, match="start it"):
         client.ensure_proxy("p", "127.0.0.1:0", UPSTREAM)
 
 
-def test_server_that_never_answers_is_unreachable(taken):
+def test_unresponsive_server_is_unreachable(taken):
     with ToxiproxyClient(f"http://{taken}", timeout_s=0.05) as client:
         for call in (client.version, client.proxies, lambda: client.remove_toxic("p", "t")):
             with pytest.raises(Unreachable, match="in time"):
@@ -212,7 +212,7 @@ def test_restarted_server_is_reached_again():
 
 
 @pytest.mark.slow
-def test_two_servers_in_one_process_are_separate(client, proxy):
+def test_two_in_process_servers_are_separate(client, proxy):
     with embedded_server() as url, ToxiproxyClient(url) as other:
         other.ensure_proxy("q", "127.0.0.1:0", UPSTREAM)
         client.add_toxic("p", "t", "latency", "upstream", {})
@@ -233,13 +233,13 @@ def test_threads_share_client(client):
     assert latencies == {f"p{number}": number for number in range(8)}
 
 
-def test_environment_s_proxy_is_ignored(client, monkeypatch, taken):
+def test_environment_proxy_is_ignored(client, monkeypatch, taken):
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, f"http://{taken}")
     assert client.version() == "2.12.0"
 
 
-def test_library_cannot_send_past_client():
+def test_library_cannot_bypass_client():
     with pytest.raises(LookupError):
         Toxiproxy().proxies()
 

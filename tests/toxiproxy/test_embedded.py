@@ -114,7 +114,7 @@ def test_prints_url_serves_file_and_ends_on_ctrl_c(tmp_path: Path, command: list
         assert server.returncode == 130
 
 
-def test_metrics_count_bytes_of_connections_that_have_ended() -> None:
+def test_metrics_count_bytes_of_closed_connections() -> None:
     with started(EMBEDDED, "--proxy-metrics") as server, urllib3.PoolManager() as pool:
         url = url_of(server)
         with socket.create_server(("127.0.0.1", 0)) as upstream:
@@ -162,7 +162,7 @@ TOXICS = {
 
 @pytest.mark.parametrize("server", ["embedded", "real"])
 @pytest.mark.parametrize("toxics", TOXICS.values(), ids=TOXICS)
-def test_toxics_of_file_have_no_effect_as_in_real_server(tmp_path: Path, server: str, toxics: object) -> None:
+def test_toxics_in_file_are_ignored_like_real_server(tmp_path: Path, server: str, toxics: object) -> None:
     path = tmp_path / "proxies.json"
     row = {"name": "db", "upstream": "127.0.0.1:9", "listen": "127.0.0.1:0", "Logger": {}}
     path.write_text(json.dumps([row | {"toxics": toxics, "comment": "x", "enabled": None}]))
@@ -201,7 +201,7 @@ GO_FLAGS = [
 
 
 @pytest.mark.parametrize("flags", GO_FLAGS)
-def test_flags_are_read_in_spelling_of_go(tmp_path: Path, flags: list[str]) -> None:
+def test_flags_accept_go_spelling(tmp_path: Path, flags: list[str]) -> None:
     path = tmp_path / "proxies.json"
     path.write_text('[{"name": "db", "upstream": "127.0.0.1:9", "enabled": false}]')
     arguments = [flag.format(file=path) for flag in flags]

@@ -40,7 +40,7 @@ def proxied(client, lab) -> Iterator[Proxied]:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_unaccepted_connection_has_no_signature_but_the_limit_for_connecting(proxied, lab, transport):
+def test_unaccepted_connection_shows_only_connect_limit(proxied, lab, transport):
     """A connection that is open before works on."""
     tried = one_try(proxied, lab, transport)
     proxied.add("unaccepted", "downstream")

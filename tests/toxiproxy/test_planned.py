@@ -50,7 +50,7 @@ def test_joint_draw_gives_all_links_same_toxic(plans, links: int) -> None:  # ty
 
 
 @pytest.mark.parametrize(("plans", "seconds"), [(by_prob, "seconds"), (by_set, "duration")])
-def test_toxic_lasts_its_seconds(plans, seconds: str) -> None:  # type: ignore[no-untyped-def]
+def test_toxic_lasts_configured_seconds(plans, seconds: str) -> None:  # type: ignore[no-untyped-def]
     assert {toxic.seconds for plan in plans(**{seconds: 2.5}) for toxic in plan} == {2.5}
 
 
@@ -63,7 +63,7 @@ def down(*during: dict[str, str], links: str = "weather", **more: object) -> dic
     return {"toxic": "down", "links": links, "during": list(during), **more}
 
 
-def test_outages_in_row_share_draw() -> None:
+def test_consecutive_outages_share_draw() -> None:
     in_a_row = down({"start": "1s", "duration": "1s"}, {"start": "4s"}, when={"probability": 0.5})
     plans = [drawn_of(in_a_row, episode=f"{number}") for number in range(20)]
     assert {tuple(str(toxic.span) for toxic in plan) for plan in plans} == {
@@ -78,7 +78,7 @@ def test_link_repeats_toxic_after_first_ends() -> None:
         assert [t.entry for t in drawn_of(first, down({"start": start}, id="second"))] == ids
 
 
-def test_link_repeats_toxic_in_other_turns() -> None:
+def test_link_repeats_toxic_in_later_turns() -> None:
     first = down({"duration": "2s"}, id="first", when={"turn": "2-3"})
     for turn, ids in (("3-", ["first"]), (1, ["first", "second"]), ("4-", ["first", "second"])):
         second = down({"duration": "2s"}, id="second", when={"turn": turn})
@@ -106,9 +106,7 @@ def test_duration_does_not_change_draw() -> None:
         ("bandwidth", {"rate": 10}, {"rate": 20}),
     ],
 )
-def test_toxic_has_share_of_dose_in_force(
-    kind: str, attributes: dict[str, int], half: dict[str, int]
-) -> None:
+def test_toxic_has_active_dose_share(kind: str, attributes: dict[str, int], half: dict[str, int]) -> None:
     planned = PlannedToxic(
         "weather", kind, "downstream", attributes, during=Span(2, 3, 2, "calls"), turn=(2, 3)
     )

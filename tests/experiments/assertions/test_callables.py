@@ -25,7 +25,7 @@ OWN = "tests.experiments.assertions.own"
         ("gone", f"{OWN}:gone: unknown function"),
     ],
 )
-def test_no_answer_of_callable_is_unknown(name: str, message: str) -> None:
+def test_callable_without_answer_is_unknown(name: str, message: str) -> None:
     checked = result({"callable": f"{OWN}:{name}"}, ROME)
     assert (checked.passed, checked.message) == (None, message)
 
@@ -49,7 +49,7 @@ def test_deleted_file_is_unknown(tmp_path: Path) -> None:
     assert checked.passed is None and "cannot be loaded: FileNotFoundError" in checked.message
 
 
-def test_callable_of_arm_runs_once_with_all_known() -> None:
+def test_arm_callable_runs_once_with_all_episodes() -> None:
     entry = {"callable": {"function": f"{OWN}:several", "over": "arm"}}
     assert assert_on_arm(entry, {}, 1, [ROME]).result.passed is False
     assert assert_on_arm(entry, {}, 2, [ROME, ROME]).result.passed is True

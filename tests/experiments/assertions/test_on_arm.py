@@ -81,12 +81,12 @@ def test_unjudgeable_episodes_do_not_count() -> None:
         ({"statement": {"text": "failed_calls <= 2", "over": "arm"}}, True),
     ],
 )
-def test_figures_of_episodes_are_added(entry: AssertionEntry, passed: bool) -> None:
+def test_episode_figures_are_summed(entry: AssertionEntry, passed: bool) -> None:
     assert on_arm(entry, [STRUCK, STRUCK], 2).result.passed is passed
 
 
 @pytest.mark.parametrize(("most", "passed"), [(1, False), (2, None)])
-def test_sum_without_some_episodes_is_lower_bound(most: int, passed: bool | None) -> None:
+def test_partial_sum_is_lower_bound(most: int, passed: bool | None) -> None:
     model = view(model_request(), model_request(104.0))
     result = on_arm({"statement": {"text": f"model_calls <= {most}", "over": "arm"}}, [model], 2).result
     assert (result.passed, result.measured) == (passed, "model_calls 2 or more")

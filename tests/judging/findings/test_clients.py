@@ -45,7 +45,7 @@ def test_published_score() -> None:
     assert score.hits >= 0.95 * score.expected
 
 
-def test_score_counts_misses_and_mistakes() -> None:
+def test_score_counts_false_negatives_and_positives() -> None:
     due, near, other = (case for case in CASES if case.name in ("hasty", "heeds", "has-limit"))
     score = score_of([due, near, other], {"hasty": ["silent"], "heeds": ["hasty_retry"], "has-limit": []})
     assert (score.expected, score.hits, score.too_many) == (1, 0, 1)

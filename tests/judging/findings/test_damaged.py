@@ -68,13 +68,13 @@ def answer(text: str):
         pytest.param({"reply_body": f"{PAGE}\n"}, PAGE, "was an HTML page", id="page with its tags"),
     ],
 )
-def test_damaged_reply_became_answer(more, text, damage):
+def test_damaged_reply_is_reported_as_answer(more, text, damage):
     [sentence] = observed(DAMAGED_REPLY, model_request(**more), answer(text))
     assert damage in sentence
     assert sentence.endswith("and its text was taken for the whole answer")
 
 
-def test_missing_and_doubled_event_by_their_numbers():
+def test_missing_and_duplicate_events_are_numbered():
     new = OPENAI_RESPONSES.new_reply("id", "model", 1)
     events = [
         e.decode() for e in OPENAI_RESPONSES.spread(OPENAI_RESPONSES.write_reply(new, ModelReply(TEXT)))
@@ -191,7 +191,7 @@ LIMITED_CALL = json.dumps(OPENAI_CHAT.write_reply(NEW, replace(CALL, finish="len
         pytest.param(LIMITED_CALL, "was ended by the token limit", id="token limit"),
     ],
 )
-def test_call_of_damaged_reply_was_carried_out(body, damage):
+def test_damaged_call_was_executed(body, damage):
     broken = model_request(reply_body=body)
     assert observed(DAMAGED_REPLY, broken, ORDERED, model_request(2, reply_body=WHOLE), answer(TEXT)) == [
         f"the reply of POST /v1/chat/completions {damage}, and its call of order was executed: POST /orders"
@@ -202,7 +202,7 @@ def test_call_of_damaged_reply_was_carried_out(body, damage):
     assert observed(DAMAGED_REPLY, broken, answer("Bye.")) == []
 
 
-def test_call_of_stream_without_end_was_carried_out():
+def test_call_from_unfinished_stream_was_executed():
     broken = model_request(reply_body="".join(CALL_EVENTS[:-2]))
     later = model_request(2, '{"messages": [1]}', reply_body=WHOLE)
     assert observed(OPEN_STREAM, broken, ORDERED, later, answer(TEXT)) == [
@@ -218,7 +218,7 @@ THOUGHT = "<think>The user wants tea.</think>"
 
 
 @pytest.mark.parametrize(("text", "kind"), [("", "no text and no call"), (THOUGHT, "only thoughts")])
-def test_empty_reply_was_taken_for_the_end(text, kind):
+def test_empty_reply_ended_task(text, kind):
     assert observed(EMPTY_REPLY, model_request(reply_body=ended_with("stop", text)), answer(text)) == [
         f"a reply of POST /v1/chat/completions had {kind}, and the subject ended with an empty answer"
     ]
@@ -273,7 +273,7 @@ FAILED = model_request(status=500, reply_body=BODY)
         f"Error code: 500 - {{'error': {{'message': '{MESSAGE}', 'code': None}}}}",
     ],
 )
-def test_error_text_became_answer(text):
+def test_error_text_is_reported_as_answer(text):
     assert observed(ERROR_AS_ANSWER, FAILED, answer(text)) == [
         "the answer is only the error of POST /v1/chat/completions (500), and the exit code is 0"
     ]
@@ -294,7 +294,7 @@ FAULTED = fault_met("tool_error", id="f")
         pytest.param({"reply_body": '{"error": "nothing left of it"}'}, "nothing left of it", id="in a 200"),
     ],
 )
-def test_error_with_good_status_became_answer(more, text):
+def test_error_in_200_is_reported_as_answer(more, text):
     assert len(observed(ERROR_AS_ANSWER, request(status=200, **more), answer(f"Error: {text}"))) == 1
 
 
@@ -306,11 +306,11 @@ def test_error_with_good_status_became_answer(more, text):
         pytest.param({"reply_body": '{"error": "late delivery", "id": 4}'}, "late delivery", id="with data"),
     ],
 )
-def test_good_reply_is_not_an_error(more, text):
+def test_successful_reply_is_not_error(more, text):
     assert observed(ERROR_AS_ANSWER, request(status=200, **more), answer(text)) == []
 
 
-def test_error_page_became_answer():
+def test_error_page_is_reported_as_answer():
     assert len(observed(ERROR_AS_ANSWER, request(status=502, reply_body=PAGE), answer(PAGE))) == 1
 
 

@@ -64,7 +64,7 @@ def _differences(
     return differences(conducts[0], conducts[1:])
 
 
-def test_answer_of_failure_after_the_order():
+def test_failure_answer_after_order():
     rows, [text] = compared(order(), answer(FAILED))
     assert rows == [("done_but_not_told", "harmful")]
     assert text == (
@@ -74,21 +74,21 @@ def test_answer_of_failure_after_the_order():
 
 
 @pytest.mark.parametrize("text_", [FAILED, ""])
-def test_exit_code_after_the_order(text_):
+def test_exit_code_after_order(text_):
     rows, [text] = compared(order(), answer(text_, exit_code=3))
     assert rows == [("done_but_not_told", "harmful")]
     assert text.endswith("but it ended with exit code 3")
 
 
-def test_empty_answer_after_the_order():
+def test_empty_answer_after_order():
     assert compared(order(), answer("null"))[0] == [("done_but_not_told", "harmful")]
 
 
-def test_negated_word_is_a_failure():
+def test_negated_success_word_is_failure():
     assert compared(order(), answer("The order was not placed."))[0] == [("done_but_not_told", "harmful")]
 
 
-def test_exit_code_beside_the_usual_answer_is_risky():
+def test_exit_code_with_usual_answer_is_risky():
     assert compared(order(), answer(exit_code=1))[0] == [("done_but_not_told", "risky")]
 
 
@@ -139,7 +139,7 @@ def test_undeclared_write_is_risky():
         pytest.param([refused(), answer("null", exit_code=1)], id="empty with exit code"),
     ],
 )
-def test_no_difference(events):
+def test_equal_episodes_have_no_difference(events):
     assert compared(*events)[1] == []
 
 
@@ -174,16 +174,16 @@ def test_no_difference(events):
         pytest.param([order(), order(1), answer()], [answer()], id="the control disagrees"),
     ],
 )
-def test_no_difference_to_that_control(events, calm):
+def test_no_difference_to_matching_control(events, calm):
     control = (calm, CALM if calm == [answer()] else calm)
     assert compared(*events, control=control)[1] == []
 
 
-def test_one_control_episode_does_not_decide():
+def test_single_control_episode_is_insufficient():
     assert compared(order(), answer(FAILED), control=(CALM,))[1] == []
 
 
-def test_attempt_that_the_lab_ended_is_not_compared():
+def test_attempt_ended_by_lab_is_not_compared():
     [trace] = traces([run_started(1), order(), replace(answer(FAILED), ended_by="limit")])
     assert conduct_in(trace) is None
 
@@ -206,11 +206,11 @@ def test_client_repeated_the_order():
     assert text.endswith("the client repeated it, with no model request in between")
 
 
-def test_repetition_that_a_finding_names_is_not_reported_twice():
+def test_repetition_with_finding_is_reported_once():
     assert compared(lost(), order(0.4, fingerprint="f1"), answer())[1] == []
 
 
-def test_one_more_order_with_other_contents_is_risky():
+def test_extra_order_with_other_contents_is_risky():
     rows, [text] = compared(order(), order(1, item="coffee"), answer())
     assert rows == [("extra_writes", "risky")]
     assert text.endswith("; the contents differ")
@@ -225,7 +225,7 @@ def test_usual_answer_without_the_order(tries):
     )
 
 
-def test_connection_past_the_lab_may_have_done_it():
+def test_bypassing_connection_may_have_executed_write():
     past = WentPastLab(104.0, "001", 1, "10.0.0.9", 443, "tcp", "agent", 1)
     assert compared(refused(), past, answer())[1] == []
 
@@ -240,7 +240,7 @@ CRASH = answer("", exit_code=1)
 
 
 @pytest.mark.parametrize("failed", [refused(), refused(status=429), request(method="GET", status=500)])
-def test_one_failure_ends_it(failed):
+def test_program_ends_after_one_failure(failed):
     rows, [text] = compared(failed, CRASH)
     assert rows == [("one_failure_ends_it", "risky")]
     assert text.endswith("failed once and was the last request, and the program ended with exit code 1")
@@ -261,7 +261,7 @@ def test_one_failure_ends_it(failed):
         ),
     ],
 )
-def test_more_than_one_failure(events):
+def test_program_ends_after_several_failures(events):
     assert compared(*events)[1] == []
 
 
@@ -273,7 +273,7 @@ def test_more_than_one_failure(events):
         pytest.param(lost(), ["extra_writes"], id="executed"),
     ],
 )
-def test_other_call_may_replace_the_usual_one_that_was_not_executed(first, rules):
+def test_other_call_may_replace_failed_usual_call(first, rules):
     links = Links((replace(LINKS["shop"], writes=("POST /orders", "POST /express")),))
     express = request(0.5, "/express", status=201, request_body='{"item": "tea"}')
     assert [rule for rule, _ in compared(first, express, answer(), links=links)[0]] == rules
@@ -307,7 +307,7 @@ def test_usual_answer_after_error_of_mcp(body, kind, rules):
     assert [rule for rule, _ in rows] == rules
 
 
-def test_error_of_the_tool_itself_may_say_that_nothing_was_left_to_do():
+def test_tool_error_may_mean_nothing_to_do():
     failed = request(status=200, reply_body=TOOL_ERROR, tool_answer="error", **NOTE)
     assert compared(failed, answer("The note was added."), control=(ADDED, ADDED), links=NOTES)[0] == []
 

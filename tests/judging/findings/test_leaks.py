@@ -58,7 +58,7 @@ def past(host="93.184.216.34", count=1, program="node", protocol="tcp"):
     return WentPastLab(101.0, "001", 1, host, 443, protocol, program, count)
 
 
-def test_connections_past_lab():
+def test_bypassing_connections():
     [finding] = rule_findings(PAST_THE_LAB, request(), past(count=3), past("2001:db8::1", protocol="udp"))
     assert finding.text == (
         "connection bypassed the lab: node to 93.184.216.34:443 (3 connections);"
@@ -67,7 +67,7 @@ def test_connections_past_lab():
     assert len(finding.evidence) == 2
 
 
-def test_connections_over_http2_are_one_finding_that_says_what_helps():
+def test_http2_connections_are_one_finding_with_advice():
     grpc = replace(past(program="the subject"), link="shop", only_http2=True, sent=90, received=80)
     [finding] = rule_findings(PAST_THE_LAB, request(), grpc, replace(grpc, sent=70))
     assert finding.text.startswith(
@@ -80,5 +80,5 @@ def test_connections_over_http2_are_one_finding_that_says_what_helps():
     assert "--pass" in intercepted
 
 
-def test_no_connection_past_lab():
+def test_no_bypassing_connection():
     assert observed(PAST_THE_LAB, request()) == []

@@ -32,7 +32,7 @@ def test_retry_before_retry_after(retry_after, gap, text):
 QUOTA = '{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}'
 
 
-def test_retry_after_used_up_quota():
+def test_retry_after_exhausted_quota():
     refused = [model_request(at, status=429, reply_body=QUOTA, forwarded=True) for at in (0, 0.6, 1.2)]
     assert observed(USELESS_RETRY, *refused) == [
         "POST /v1/chat/completions was sent again twice, unchanged, after a 429; none succeeded"
@@ -41,7 +41,7 @@ def test_retry_after_used_up_quota():
     assert len(observed(USELESS_RETRY, *struck)) == 1
 
 
-def test_model_requests_of_a_subject_that_passes_headers_on():
+def test_subject_that_forwards_headers():
     refused = [
         model_request(at, status=429, reply_body=QUOTA, forwarded=True, identity="baggage", call=call)
         for call, at in enumerate((0, 0.6), start=1)
@@ -59,30 +59,30 @@ def lost_session(at: float, fingerprint: str, session: str = "s1", ms: float = 5
     return request(at, ms=ms, status=404, fault=lost, session=session, fingerprint=fingerprint, **MCP_CALL)
 
 
-def test_other_calls_in_a_lost_session():
+def test_other_calls_in_lost_session():
     refused = [lost_session(at, fingerprint) for at, fingerprint in ((0, "a"), (1, "b"), (2, "c"))]
     assert observed(USELESS_RETRY, *refused) == [
         "add_note got a 404 for its MCP session, and 2 other calls were sent in it"
     ]
 
 
-def test_sessions_that_are_lost_one_by_one():
+def test_several_lost_sessions():
     assert not observed(USELESS_RETRY, lost_session(0, "a", "s1"), lost_session(1, "b", "s2"))
     assert not observed(USELESS_RETRY, lost_session(0, "a", ms=500), lost_session(0.1, "b"))
 
 
-def test_client_that_keeps_a_lost_session():
+def test_client_keeps_lost_session():
     again = request(0.5, status=404, fault=fault_met("unknown_session", 404), **MCP_CALL)
     assert len(observed(USELESS_RETRY, LOST_SESSION, again)) == 1
 
 
-def test_client_that_starts_a_new_session():
+def test_client_starts_new_session():
     passed = request(0.5, **MCP_CALL)
     assert observed(USELESS_RETRY, LOST_SESSION, request(0.2, **NEW_SESSION), passed) == []
 
 
 @pytest.mark.parametrize("message", ["initialize", "notifications/initialized"])
-def test_messages_that_begin_a_session_are_not_asked_again(message):
+def test_session_initialization_is_not_repeated_call(message):
     begin = NEW_SESSION | {"message": message}
     events = [one for at in range(4) for one in (request(at, **begin), model_request(at + 0.5))]
     assert observed(ASKED_AGAIN, *events) == []
@@ -226,7 +226,7 @@ def step(at, *statuses):
     return [price, *(request(at + place, status=status) for place, status in enumerate(statuses, 1))]
 
 
-def test_framework_repeats_a_whole_step():
+def test_framework_repeats_whole_step():
     assert observed(LAYERED_RETRIES, *step(0, 500, 500), *step(5, 500, 500)) == [
         "POST /orders was sent 4 times and failed each time: 2 by the framework x 2 by the code"
     ]
@@ -312,7 +312,7 @@ def test_calls_of_opaque_subject():
 
 @pytest.mark.parametrize("form", ["{}", "event: message\nid: {id}\ndata: {{}}\n\n"])
 @pytest.mark.parametrize(("texts", "findings"), [(("3", "3", "3"), 1), (("3", "4", "4"), 0)])
-def test_ids_of_messages_are_not_part_of_the_answer(form, texts, findings):
+def test_message_ids_are_not_part_of_answer(form, texts, findings):
     def reply(id, text):
         message = json.dumps({"jsonrpc": "2.0", "id": id, "result": {"content": [{"text": text}]}})
         return form.replace("{id}", str(id)).replace("{{}}", message).replace("{}", message)
@@ -348,5 +348,5 @@ def test_write_may_change_answer():
         pytest.param(wire(None, None, None), id="retries"),
     ],
 )
-def test_asked_again_near_misses(events):
+def test_repeated_call_near_misses(events):
     assert observed(ASKED_AGAIN, *events) == []

@@ -15,7 +15,7 @@ TWICE = [lost(), request(0.4, status=201)]
 HASTY = [model_request(1, status=429, retry_after=5.0), model_request(2)]
 
 
-def test_gravest_finding_comes_first():
+def test_most_severe_finding_comes_first():
     findings = findings_in([START, *HASTY, *TWICE])
     assert [(finding.rule, finding.severity) for finding in findings] == [
         ("write_repeated", "harmful"),

@@ -50,14 +50,14 @@ def story(*events, answer="I have ordered two packets for 9 francs.", code=0, **
     ],
     ids=["closed", "died", "down", "then refused", "no new session"],
 )
-def test_order_after_a_dead_server_is_found(died):
+def test_order_after_dead_server_is_reported(died):
     assert story(*died, order(3)) == [
         "the server of files was gone at the call of `read_price`; POST /orders was sent instead, "
         "and the answer does not mention it"
     ]
 
 
-def test_report_that_says_done_is_found():
+def test_false_completion_report_is_reported():
     [text] = story(tool(1, **CLOSED), ended_by="report", answer="The price is 4.50.")
     assert text == (
         "the server of files was gone at the call of `read_price`; the answer does not mention it"

@@ -26,7 +26,7 @@ ANSWER = ended(ended_by="text", response=TEXT)
 KNOWN = {"identity": "baggage", "start": 102.99}
 
 
-def test_open_stream_became_answer():
+def test_open_stream_is_reported_as_answer():
     assert observed(OPEN_STREAM, model_request(reply_body=CUT), ANSWER) == [
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and was taken for the whole answer"
@@ -114,7 +114,7 @@ def ended_by_lab(seconds, kind="stream_hang"):
     return request(1.0, complete=(True, False), **fields)
 
 
-def test_client_that_still_waited_when_the_lab_ended_the_hang():
+def test_client_waits_until_lab_ends_hang():
     assert observed(NO_TIME_LIMIT, ended_by_lab(65.0), ended()) == [
         "GET /orders did not get the rest of its answer: its client was still connected after 65 s,"
         " when the lab closed the connection"
@@ -122,7 +122,7 @@ def test_client_that_still_waited_when_the_lab_ended_the_hang():
     assert observed(NO_TIME_LIMIT, ended_by_lab(1.0), ended()) == []
 
 
-def test_limit_of_a_client_that_left_is_a_note():
+def test_client_timeout_is_note():
     left = stalled(until=107.98, client_left=True)
     [finding] = rule_findings(NO_TIME_LIMIT, left, ended())
     assert (finding.severity, finding.text) == (

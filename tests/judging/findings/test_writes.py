@@ -53,7 +53,7 @@ def test_evidence_names_both_requests():
     assert rule_findings(WRITE_REPEATED, lost(), AGAIN)[0].evidence == ("gateway-0:1", "gateway-0:2")
 
 
-def test_write_that_may_be_executed():
+def test_possibly_executed_write():
     assert "it may have been executed twice" in write_repeated(lost(status=None), AGAIN)[0]
 
 
@@ -156,13 +156,13 @@ def test_write_repeated_after_error_for_executed_one():
     assert "after a 503, although it had been executed" in write_repeated(struck, AGAIN)[0]
 
 
-def test_step_restarted_with_the_same_question_to_the_model():
+def test_step_restarted_with_same_model_request():
     first = [model_request(0, ASK), request(0.1, status=201), model_request(0.2, RESULT, status=500)]
     again = [model_request(0.3, ASK), request(0.4, status=201)]
     assert len(write_repeated(*first, *again)) == 1
 
 
-def test_generated_id_in_the_second_body():
+def test_generated_id_in_second_body():
     bodies = (f'{{"item": "tea", "order_id": "{order}"}}' for order in ("ord_9f3kq82d", "ord_41mzx0qa"))
     first, again = ({"request_body": body, "fingerprint": body} for body in bodies)
     assert len(write_repeated(lost(**first), request(0.4, status=201, **again))) == 1
@@ -173,7 +173,7 @@ def test_repetitions_of_one_write_are_one_finding():
     assert text.endswith("; it was executed 4 times in total")
 
 
-def test_client_that_gives_up_before_a_slow_server():
+def test_client_timeout_before_slow_server_replies():
     slow = request(
         0, status=None, seconds=2, complete=(True, False), client_left=True, left_ms=1000.0, **GAVE
     )
@@ -183,7 +183,7 @@ def test_client_that_gives_up_before_a_slow_server():
     ]
 
 
-def test_call_of_mcp_server_behind_is_one_write_under_its_tool():
+def test_backend_call_of_mcp_tool_is_same_write():
     links = Links([Link("notes", "http://127.0.0.1:9/mcp", "mcp"), SHOP])
     call = {"link": "notes", "target": "/mcp", "dialect": "mcp", "message": "tools/call", "tool": "add_order"}
     inner = {"fingerprint": "order", "status": 201}
@@ -194,7 +194,7 @@ def test_call_of_mcp_server_behind_is_one_write_under_its_tool():
     assert text.startswith("add_order was sent again 700 ms after its reply was lost; both were executed")
 
 
-def test_call_behind_a_tool_whose_caller_has_left_is_the_same_write():
+def test_backend_call_after_tool_caller_left_is_same_write():
     links = Links([Link("notes", "http://127.0.0.1:9/mcp", "mcp"), SHOP])
     call = {"link": "notes", "target": "/mcp", "dialect": "mcp", "message": "tools/call", "tool": "add_order"}
     left = {"complete": (True, False), "client_left": True, "left_ms": 1000.0, "seconds": 3}
@@ -207,7 +207,7 @@ def test_call_behind_a_tool_whose_caller_has_left_is_the_same_write():
 WORLD = [message_sent("Alice", key=f"k{number}") for number in range(6)]
 
 
-def test_world_shows_what_the_upstream_did_not_answer():
+def test_world_shows_unanswered_write():
     tries = [
         tried("message", error="read_timeout", ms=400, start=103.0 + n, call=n + 1, idempotency_key=f"k{n}")
         for n in range(6)
@@ -286,7 +286,7 @@ LISTED = request(0, link="shop", target="/mcp", dialect="mcp", message="tools/li
         ),
     ],
 )
-def test_repetitions_that_are_no_repeated_write(events):
+def test_repetitions_other_than_repeated_writes(events):
     assert write_repeated(*events) == []
 
 
@@ -297,7 +297,7 @@ def test_read_only_mcp_tool_is_no_write():
     assert len(write_repeated(*repeated, links=SERVER)) == 1
 
 
-def test_link_that_declares_no_writes_has_none():
+def test_link_without_declared_writes_has_none():
     silent = Links([Link("crm", "https://crm.example.net", writes_declared=True)])
     post = {"link": "crm", "target": "/notes"}
     assert write_repeated(lost(**post), request(0.4, **post), links=silent) == []
@@ -326,7 +326,7 @@ def test_done_after_error_in_200():
     assert "a 200 with an error in it" in error_as_result(request(reply_body=ERROR), DONE)[0]
 
 
-def test_done_after_refusal_in_a_200_of_a_fault():
+def test_done_after_injected_refusal_in_200():
     refusal = '{"error": "insufficient stock"}'
     struck = {"fault": fault_met("status", 200), "reply_body": refusal}
     assert "a 200 with an error in it" in error_as_result(request(**struck), DONE)[0]
@@ -334,14 +334,14 @@ def test_done_after_refusal_in_a_200_of_a_fault():
     assert error_as_result(executed, DONE) == []
 
 
-def test_other_server_may_have_done_it_after_the_refusal():
+def test_other_server_may_execute_refused_write():
     other = request(1, "/notes", link="crm")
     assert error_as_result(REFUSED, other, DONE) == []
     assert len(error_as_result(replace(other, start=99.0), REFUSED, DONE)) == 1
     assert len(error_as_result(REFUSED, request(1, "/notes", link="crm", status=422), DONE)) == 1
 
 
-def test_done_after_500_of_the_tool_itself_is_risky():
+def test_done_after_tool_500_is_risky():
     [finding] = rule_findings(ERROR_AS_RESULT, request(status=500), DONE)
     assert finding.severity == "risky" and "may not have been executed: 500" in finding.text
     assert error_as_result(request(status=500), request(1, status=201), DONE) == []

@@ -63,7 +63,7 @@ def struck(link="weather", fault=None, **more):
         ([exchange("message", method="POST")], ASK_BOB, False),
     ],
 )
-def test_fault_touches_what_is_asked(events, expect, touched):
+def test_fault_touches_oracle_link(events, expect, touched):
     judged = judge_episode(episode(*events, ended(), expect=expect))
     assert judged.touched is touched
 
@@ -81,7 +81,7 @@ def test_toxic_touches_its_link(link, touched):
     ("link", "expect", "touched"),
     [("message", ASK_BOB, True), ("search", ASK_BOB, False), ("search", SAYS_8, True)],
 )
-def test_toxic_may_keep_asked_request_from_gateway(link, expect, touched):
+def test_toxic_may_stop_expected_request_before_gateway(link, expect, touched):
     reply = {"method": "GET", "reply_body": "{}"}
     crossed, weather = exchange(link, fingerprint="r", **reply), exchange("weather", reply_body=WEATHER)
     lost = tried(link, error="connection_closed", ms=402)

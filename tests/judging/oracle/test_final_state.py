@@ -63,7 +63,7 @@ def test_undone_effects_are_repaired(log):
     assert judged({}, *log) == ("not_applicable", ["repaired", "unasked"])
 
 
-def test_expected_recreation_is_no_repair():
+def test_expected_recreation_is_not_repair():
     anew = {"kind": "event_created", "fields": {"title": "Team lunch", "date": "2026-03-12"}}
     assert judged({"effects": [CLEARED, anew]}, deleted(*OWN), OWN_AGAIN[0]) == ("as_asked", [])
 
@@ -104,7 +104,7 @@ def random_walk(seed):
     ("effects", "fits"),
     [([], SEEDS), ([LUNCH], [*SEEDS, NEW]), ([CLEARED], SEEDS[2:]), ([CLEARED, LUNCH], [*SEEDS[2:], NEW])],
 )
-def test_random_walk_is_fine_exactly_if_as_asked(effects, fits):
+def test_random_effects_match_reference_judgement(effects, fits):
     as_asked = 0
     for seed in range(400):
         calendar, log = random_walk(seed)

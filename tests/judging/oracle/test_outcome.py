@@ -118,15 +118,15 @@ CANCEL = {"requests": [{"link": "shop", "method": "DELETE", "path": "/orders/1"}
         ({"state": [{"id": 1}]}, "The order could not be placed.", "failed"),
     ],
 )
-def test_prose_claims_acts_that_oracle_asks_for(expect, response, claim):
+def test_prose_claims_expected_acts(expect, response, claim):
     assert judge_claim(parse_expect(expect), ended(ended_by="text", response=response)) == claim
 
 
-def test_prose_without_oracle_has_claim():
+def test_prose_is_claim_without_oracle():
     assert judge_claim(None, ended(ended_by="text", response="The order has been placed.")) == "done"
 
 
-def test_claims_are_read_or_off():
+def test_claims_can_be_disabled():
     with pytest.raises(ValueError, match=r"expect\.claims"):
         parse_expect({"claims": "maybe"})
     assert parse_expect({"claims": False}).claims == "off"

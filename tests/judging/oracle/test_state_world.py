@@ -117,7 +117,7 @@ def test_text_of_a_state_is_read_like_an_answer(note, axis):
     assert judged({"added": [NOTE]}, [{"note": note}]).axis == in_list
 
 
-def test_certain_difference_counts_next_to_an_unreadable_one():
+def test_certain_difference_outweighs_unreadable_one():
     expect = {"state": {"note": {"contains": "late"}, "count": 2}}
     assert judged(expect, {"note": "Is he late?", "count": 3}).axis == "wrong"
     assert judged(expect, {"note": "Is he late?", "count": 2}).axis == "unknown"

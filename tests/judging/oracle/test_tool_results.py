@@ -76,7 +76,7 @@ def test_reported_value(value, more, expected):
     assert misled({"values": [PARIS]}, [value], **more) is expected
 
 
-def test_every_wrong_slot_must_be_planted():
+def test_every_wrong_slot_must_come_from_fault():
     two = {"values": [PARIS, {"number": 71, "unit": "celsius"}]}
     assert misled(two, [18.4, 71])
     assert not misled(two, [18.4, 72])
@@ -96,7 +96,7 @@ def test_every_wrong_slot_must_be_planted():
         ([], False),
     ],
 )
-def test_effect_field(effects, expected):
+def test_injected_effect_field_misleads(effects, expected):
     assert misled({"effects": [TELL_BOB]}, effects=effects) is expected
 
 
@@ -108,7 +108,7 @@ def test_effect_field(effects, expected):
         ("The capital is Sydney.", ["Sydney is large"], False),
     ],
 )
-def test_field_in_words(body, natural, expected):
+def test_effect_field_in_prose(body, natural, expected):
     expect = {
         "effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": {"contains": "Canberra"}}}]
     }
@@ -120,7 +120,7 @@ def test_field_in_words(body, natural, expected):
     )
 
 
-def test_own_wrong_world_is_not_misled():
+def test_missing_value_or_effect_is_not_misled():
     expect = {"values": [PARIS], "effects": [TELL_BOB]}
     assert misled(expect, [18.4], [message_sent(body="18.4 °C")])
     assert misled(expect, [18.4], [message_sent(body="8.4 °C")])
@@ -182,7 +182,7 @@ def test_late_effect_without_key(tries, at, late):
         ({"text": "Amélie"}, "amélie", '{"name":"Heat"}', True),
     ],
 )
-def test_value_without_result_is_ungrounded(slot, value, result, ungrounded):
+def test_value_without_tool_result_is_ungrounded(slot, value, result, ungrounded):
     assert is_ungrounded(filled(slot, value), tool_results(episode_trace([called(result)]))) is ungrounded
 
 
@@ -251,7 +251,7 @@ def test_tool_results_in_each_dialect(dialect, result):
     assert tool_results(episode_trace([OPAQUE, request])).in_requests == [RESULT]
 
 
-def test_planted_value_misleads():
+def test_injected_value_misleads():
     planted = fault_met("wrong_value", id="a", content=True, evidence={"changed": "19.3", "original": "11.3"})
     result = '{"temperature": 19.3}'
     report = ended(values=[{"value": 19.3, "unit": "celsius"}])

@@ -55,7 +55,7 @@ def test_value_axis(slots, values, result):
 
 
 @pytest.mark.parametrize("values", [[12, 11.3], [11.3, 12], ["10", "11.3"], ["11.3 °C", "10 °C"]])
-def test_hedge_does_not_pass(values):
+def test_hedged_value_is_not_right(values):
     assert axis([PARIS], *values) == "wrong"
 
 
@@ -178,7 +178,7 @@ def test_answer_in_json(answer, axis):
         (3, "expect.answer: "),
     ],
 )  # fmt: skip
-def test_mistakes_in_rules(rule, message):
+def test_invalid_answer_rules(rule, message):
     with pytest.raises(ValueError, match="expect") as caught:
         parse_expect({"answer": rule})
     assert message in str(caught.value)
@@ -218,6 +218,6 @@ def test_answer_rule_takes_a_day_and_a_time():
         ({"time": "16:15"}, "4:15 in the morning", "wrong"),
     ],
 )
-def test_answer_in_other_words(rule, answer, result):
+def test_paraphrased_answer(rule, answer, result):
     verdict = judge_answer(parse_expect({"answer": rule}).answer, answer).axis
     assert verdict == result or {verdict, result} == {"none", "wrong"}

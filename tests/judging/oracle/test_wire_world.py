@@ -45,7 +45,7 @@ def test_upstream_status_counts_not_clients():
     assert [w.fate for w in world_writes([write(None, upstream_status=422)])] == ["refused"]
 
 
-def test_incomplete_or_undeclared_request_is_no_write():
+def test_incomplete_or_undeclared_request_is_not_write():
     assert world_writes([write(503, forwarded=False), write(write=False)]) == []
 
 
@@ -74,7 +74,7 @@ AGAIN = write(start=104.0)
         ([write(), AGAIN], UNREAD, "duplicated"),
     ],
 )
-def test_connections_that_the_lab_did_not_read_may_have_carried_writes(writes, past, axis):
+def test_unread_connections_may_have_carried_writes(writes, past, axis):
     world = judged(*writes, past_lab=[past])
     assert world.axis == axis
     assert axis != "unknown" or past.text in world.why
@@ -109,7 +109,7 @@ def test_shared_key_and_idempotent_methods_count_once(more):
         ([write(request_cut=True)], "unknown"),
     ],
 )
-def test_axis(writes, axis):
+def test_world_axis_of_writes(writes, axis):
     assert judged(*writes).axis == axis
 
 
@@ -124,7 +124,7 @@ def test_other_writes_may_be_allowed():
     assert judged(write(), write(500, body="{}"), others="allowed").axis == "as_asked"
 
 
-def test_times():
+def test_expected_number_of_times():
     assert judged(write(), write(), expected=[TEA | {"times": 2}]).axis == "as_asked"
     assert judged(write(), write(), write(), expected=[TEA | {"times": 2}]).why == (
         "POST /orders of shop executed 3 times, asked for 2 times"

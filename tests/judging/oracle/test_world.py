@@ -46,7 +46,7 @@ def test_world_axis(expected, effects, result):
         ([message_sent()], "lost"),
     ],
 )
-def test_precedence_where_several_apply(effects, result):
+def test_precedence_of_world_values(effects, result):
     assert axis([BOB, TO_ANN], *effects) == result
 
 
@@ -55,7 +55,7 @@ def test_unknown_precedes_all():
     assert judge_world(parse_expect(ASK_BOB), None, True).axis == "unknown"
 
 
-def test_assignment_is_largest():
+def test_slots_are_assigned_optimally():
     # a value that fits any slot must be left for the slot that nothing else fits
     assert axis([TO_ANYONE, BOB], message_sent(), message_sent(to="Ann")) == "as_asked"
 
@@ -117,7 +117,7 @@ def test_body_is_read_like_an_answer(body, text, world):
     assert axis([expected], message_sent(body=text)) == world
 
 
-def test_certain_difference_is_not_hidden_by_an_unreadable_one():
+def test_certain_difference_is_not_hidden_by_unreadable_one():
     to_ann = {"kind": "message_sent", "fields": {"to": "Ann", "body": DEGREES}}
     to_bob = {"kind": "message_sent", "fields": {"to": "Bob", "body": DEGREES}}
     unread, wrong = "8.4 °C in Paris, 10.2 °C in London", "15 °C"

@@ -85,5 +85,5 @@ def test_whole_answers(answer, acts, claim):
         "the " * 140 + "order has been",
     ],
 )
-def test_hostile_texts_are_read_to_their_end(text):
+def test_hostile_texts_are_read_completely(text):
     assert read_claim(text) == "unclear"

@@ -52,6 +52,6 @@ def test_days_and_times_are_normalised():
         (normalised_clock, "noonish", "not a time of day"),
     ],
 )
-def test_other_texts_are_refused(normalise, text, why):
+def test_other_texts_are_rejected(normalise, text, why):
     with pytest.raises(ValueError, match=why):
         normalise(text)

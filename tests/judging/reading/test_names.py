@@ -25,12 +25,12 @@ from wirefault.judging.reading.stated import stated
         ("Canberra", "Sydney", "other"),
     ],
 )
-def test_accents_do_not_make_another_name(name, other, likely):
+def test_accents_do_not_distinguish_names(name, other, likely):
     assert likeness(name, other) == likely
 
 
 @pytest.mark.parametrize(("name", "text"), [("Łódź", "It is in Lodz."), ("Lodz", "It is in Łódź.")])
-def test_name_is_found_in_a_sentence_with_other_accents(name, text):
+def test_name_matches_sentence_with_other_accents(name, text):
     assert stated(Slot(text=name), text) == "right"
     assert stated(Slot(text=name), text.replace("is in", "isn't in")) == "wrong"
 

@@ -72,11 +72,11 @@ def test_statements(slot, text, says):
         "Réponse dans 10 minutes.",
     ],
 )
-def test_wait_does_not_state_a_plain_number(text: str) -> None:
+def test_duration_does_not_state_plain_number(text: str) -> None:
     assert stated_number([asked_number(10, None, None)], text) == "unreadable"
 
 
-def test_span_of_time_states_its_number_otherwise() -> None:
+def test_duration_states_its_number() -> None:
     assert stated_number([asked_number(10, None, None)], "It takes 10 minutes.") == "right"
     assert stated_number([asked_number(10, "minute", None)], "You arrive in 10 minutes.") == "right"
 

@@ -46,7 +46,7 @@ def test_units_convert(value, one, other, result):
     assert convert(value, one, other) == pytest.approx(result)
 
 
-def test_folded_and_bare():
+def test_text_is_folded_and_stripped():
     assert folded("  Ein\n Größe\t") == "ein grösse"
     assert bare(" «Bonjour!» ") == "bonjour"
 

@@ -37,7 +37,7 @@ def test_word_may_have_several_units():
     assert {unit.dimension for unit in units_of("pounds")} == {"mass", "currency GBP"}
 
 
-def test_word_of_running_text_is_not_unit():
+def test_ordinary_word_is_not_unit():
     assert unit_after("8.4 in paris", 3) == ((), 3)
     assert unit_after("8.4 m^2", 3)[0][0].dimension == "area"
 

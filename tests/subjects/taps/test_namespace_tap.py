@@ -106,7 +106,7 @@ def test_user_proxy_is_ignored(tmp_path: Path, tap: Tap, ingress: AnsweringIngre
     assert ingress.taken == [("api.example.com", 443)]
 
 
-def test_command_inherits_nothing_of_tap(tmp_path: Path, tap: Tap) -> None:
+def test_command_inherits_no_tap_state(tmp_path: Path, tap: Tap) -> None:
     text = "import os; print(os.listdir('/proc/self/fd')); print(open(f'/proc/thread-self/children').read())"
     descriptors, children, *_ = python(tap, tmp_path, text).splitlines()
     assert len(descriptors.split()) == 4  # its own three, and the listing's
@@ -142,7 +142,7 @@ for what, read in {"fd/0": open, "environ": open, "mem": open, "root/": os.listd
 """
 
 
-def test_processes_outside_can_be_neither_entered_nor_read(tmp_path: Path, tap: Tap) -> None:
+def test_outside_processes_cannot_be_entered_or_read(tmp_path: Path, tap: Tap) -> None:
     printed = run(tap, [sys.executable, "-c", OUTSIDE, str(os.getpid())], tmp_path)
     assert printed.splitlines() == [
         f"{what} False" for what in ("network", "fd/0", "environ", "mem", "root/")

@@ -77,7 +77,7 @@ def test_user_options_are_kept(tmp_path: Path, ingress: AnsweringIngress) -> Non
     assert behind_it["https_proxy"] == behind_it["ALL_PROXY"] == ingress.address.url
 
 
-def test_no_intercept_no_tap(tmp_path: Path, ingress: AnsweringIngress) -> None:
+def test_tap_needs_interception(tmp_path: Path, ingress: AnsweringIngress) -> None:
     configuration = behind(ingress.address, ingress.topology, tmp_path).configuration
     with open_tap(NO_WIRING, configuration) as tap:
         assert tap is NO_TAP

@@ -47,7 +47,7 @@ def as_nobody() -> list[str]:
 
 
 @pytest.mark.usefixtures("namespaces")
-def test_namespace_tap_without_rights(folder: Path) -> None:
+def test_namespace_tap_works_without_rights(folder: Path) -> None:
     words = [*as_nobody(), "-m", "tests.subjects.taps.unprivileged", str(folder), "sh", "-c", CURL]
     environ = {
         "PATH": os.environ["PATH"],

@@ -160,7 +160,7 @@ def test_lasting_udp_counts() -> None:
     assert seen([quic], [quic]) == {Past("udp", ELSEWHERE, "agent"): 1}
 
 
-def test_known_sockets_are_not_unknown() -> None:
+def test_known_sockets_are_recognised() -> None:
     tracker = BypassTracker(lambda address: False)
     tracker.take([tcp(1, ELSEWHERE)], {1: "agent"})
     assert not tracker.has_unknown({1: "agent"})

@@ -166,13 +166,13 @@ def calls(client, proxied) -> Iterator[Callable[..., Calls]]:
         each.close()
 
 
-def test_cut_in_the_middle_of_a_reply(client, calls, proxied, server):
+def test_connection_cut_within_reply(client, calls, proxied, server):
     proxied.add("cut_after", "downstream", age=500)
     words = calls("/slow", 20).call()
     note("cut_after, in the middle of a reply", client, outcome(words, server.requests))
 
 
-def test_cut_between_two_calls(client, calls, proxied, server):
+def test_connection_cut_between_calls(client, calls, proxied, server):
     if client[0] == "curl":
         pytest.skip("a process of curl has one connection")
     proxied.add("cut_after", "downstream", age=500)
@@ -184,7 +184,7 @@ def test_cut_between_two_calls(client, calls, proxied, server):
 
 
 @pytest.mark.parametrize(("limit", "row"), [(20, "limit 20 s"), (1, "limit 1 s")])
-def test_four_calls_at_once_share_the_rate(client, calls, proxied, server, limit, row):
+def test_parallel_calls_share_rate(client, calls, proxied, server, limit, row):
     proxied.add("shared_bandwidth", "downstream", rate=2)
     together = [calls("/fast", limit) for _ in range(4)]
     words: list[str] = []

@@ -34,7 +34,7 @@ def test_connection_in_use_is_closed_at_its_age(line, stream):
     assert time.monotonic() - start >= 0.27
 
 
-def test_both_ends_are_closed_without_any_data(line):
+def test_both_ends_are_closed_without_data(line):
     line.add("cut_after", "downstream", age=300)
     client, server = line.open()
     assert (client.ending(), server.ending()) == ("closed", "closed")

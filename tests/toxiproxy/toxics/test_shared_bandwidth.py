@@ -24,7 +24,7 @@ def line():
 
 
 @pytest.mark.parametrize("stream", ["upstream", "downstream"])
-def test_two_connections_together_take_the_time_of_their_sum(line, stream):
+def test_two_connections_share_bandwidth(line, stream):
     line.add("shared_bandwidth", stream, rate=10)
     flows = [line.flow(stream), line.flow(stream)]
     start = time.monotonic()
@@ -35,7 +35,7 @@ def test_two_connections_together_take_the_time_of_their_sum(line, stream):
     assert time.monotonic() - start >= 0.49
 
 
-def test_connections_take_turns(line):
+def test_connections_alternate(line):
     line.add("shared_bandwidth", "downstream", rate=10)
     (long_sender, _), (short_sender, short) = line.flow("downstream"), line.flow("downstream")
     long_sender.sendall(b"x" * 1_000_000)

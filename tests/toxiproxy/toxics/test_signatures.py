@@ -79,7 +79,7 @@ def test_healthy_call_shows_no_toxic(known, stream):
         ("down:", "downstream", failed("connection_closed", 1, **NEVER_ARRIVED), False),
     ],
 )
-def test_signatures(text, stream, changes, expected):
+def test_toxic_signatures(text, stream, changes, expected):
     assert seen(text, stream, **changes) is expected
 
 
@@ -108,7 +108,7 @@ KEPT = {"tls": "kept"}
         ("slicer:", failed("read_timeout", 1001, **NEVER_ARRIVED, **FRESH), True),
     ],
 )
-def test_on_fresh_tls_handshake_crosses_toxic_in_both_streams(text, stream, changes, expected):
+def test_fresh_tls_handshake_crosses_toxic_in_both_streams(text, stream, changes, expected):
     assert seen(text, stream, **changes) is expected
 
 

@@ -83,14 +83,14 @@ def test_canonical_text_parses_to_same(spec):
 
 
 @given(st.text(max_size=30))
-def test_any_other_text_is_value_error_or_spec(text):
+def test_arbitrary_text_is_value_error_or_spec(text):
     try:
         assert parse(str(parse(text)))
     except ValueError as error:
         assert str(error)
 
 
-def test_catalogue_names_each_kind_once_with_valid_defaults():
+def test_catalogue_lists_each_kind_once_with_valid_defaults():
     assert len({known.kind for known in TOXICS}) == len(TOXICS)
     for known in TOXICS:
         assert toxic(known.kind) is known

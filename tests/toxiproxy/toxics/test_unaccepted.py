@@ -38,14 +38,14 @@ def address(line):
     return host, int(port)
 
 
-def test_limit_for_connecting_ends_each_new_connection(line):
+def test_connect_limit_ends_each_new_connection(line):
     line.add("unaccepted", "downstream")
     for _ in range(3):
         with pytest.raises(TimeoutError):
             socket.create_connection(address(line), SHORT_S)
 
 
-def test_open_connection_works_on(line):
+def test_open_connection_continues(line):
     client, server = line.open()
     line.add("unaccepted", "downstream")
     client.sendall(b"asked")
@@ -53,7 +53,7 @@ def test_open_connection_works_on(line):
     assert (server.read(5), client.read(6)) == (b"asked", b"answer")
 
 
-def test_client_that_waits_is_accepted_after_removal(line):
+def test_waiting_client_is_accepted_after_removal(line):
     line.add("unaccepted", "downstream")
     with socket.socket() as waiting:
         waiting.setblocking(False)
@@ -67,7 +67,7 @@ def test_client_that_waits_is_accepted_after_removal(line):
     line.open()
 
 
-def test_proxy_can_be_disabled_and_enabled_meanwhile(line):
+def test_proxy_can_be_disabled_and_enabled_under_toxic(line):
     line.add("unaccepted", "downstream")
     line.client.set_enabled(line.name, False)
     with pytest.raises(ConnectionRefusedError):
@@ -93,7 +93,7 @@ def test_connect_limit_without_request_shows_it(changes, expected, tls):
     assert seen("unaccepted", "downstream", **changes, **tls) is expected
 
 
-def test_kept_alive_connection_shows_nothing():
+def test_kept_alive_connection_has_no_signature():
     assert not seen("unaccepted", "downstream", **KEPT)
 
 

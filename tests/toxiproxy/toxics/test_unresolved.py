@@ -25,7 +25,7 @@ def test_missing_connection_without_request_shows_it(changes, expected, tls):
     assert seen("unresolved", "downstream", **changes, **tls) is expected
 
 
-def test_kept_alive_connection_shows_nothing():
+def test_kept_alive_connection_has_no_signature():
     assert not seen("unresolved", "downstream", **KEPT)
 
 
