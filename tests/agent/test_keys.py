@@ -1,4 +1,4 @@
-"""Which key goes to which server."""
+"""Each API key is sent to its own server only."""
 
 import pytest
 

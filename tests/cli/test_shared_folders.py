@@ -104,7 +104,7 @@ def test_endless_line_is_bounded(command: Callable[[], Result]) -> None:
     path = history_file(Path("logs"), RUN, "agent", 0)
     path.parent.mkdir(parents=True)
     path.touch()
-    os.truncate(path, 1 << 40)  # it takes no room on the disk
+    os.truncate(path, 1 << 40)  # sparse: uses no disk space
     assert "larger than" in command().output
 
 

@@ -49,7 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", STARTED)
-def test_command_imports_only_what_it_needs(folder: Path, name: str) -> None:
+def test_command_imports_only_needed_modules(folder: Path, name: str) -> None:
     words, code, without = STARTED[name]
     command = [sys.executable, "-X", "importtime", "-m", "wirefault", *words.split()]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)

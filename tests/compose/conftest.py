@@ -58,7 +58,7 @@ def clone(
 
 @dataclass
 class FirstUp:
-    """What `docker compose up` did in a fresh clone."""
+    """Result of `docker compose up` in a fresh clone."""
 
     code: int
     output: str

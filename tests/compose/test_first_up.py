@@ -76,7 +76,7 @@ def test_manager_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
         assert json.load(answer) == {"ready": True}
 
 
-def test_commands_on_host_find_the_lab(clone: Lab, first: FirstUp) -> None:
+def test_host_commands_locate_lab(clone: Lab, first: FirstUp) -> None:
     for words in ("set light", "status", "clear"):
         done = clone.play(f"wirefault faults {words}")
         assert done.returncode == 0, done.stdout + done.stderr

@@ -144,7 +144,7 @@ print(client.getresponse().status)
 
 
 def test_blank_lines_do_not_block_gateway(lab: Lab) -> None:
-    """Eight megabytes of them took it minutes, quadratically."""
+    """Quadratic parsing took minutes for eight megabytes."""
     assert in_agent(lab, BLANK_LINES).splitlines()[-1] == "200"
 
 
@@ -238,7 +238,7 @@ def test_planted_experiment_cannot_escape_container(
     assert Path("/etc/passwd").stat().st_mtime_ns == passwd
 
 
-def test_runs_are_whole_on_the_host(lab: Lab, tmp_path: Path) -> None:
+def test_runs_are_whole_on_host(lab: Lab, tmp_path: Path) -> None:
     lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 -e SEED=1 agent")
     run = lab.runs()[-1]
     states = {

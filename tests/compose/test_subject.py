@@ -284,7 +284,7 @@ def test_subject_proxy_is_named_as_proxy(lab: Lab, server: HTTPServer) -> None:
 
 
 @pytest.mark.usefixtures("recorded")
-def test_switched_connection_that_is_reset_keeps_its_101(lab: Lab, server: HTTPServer) -> None:
+def test_reset_upgraded_connection_keeps_status_101(lab: Lab, server: HTTPServer) -> None:
     host = f"host.docker.internal:{server.server_port}"
     request = (
         f"GET http://{host}/chat HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

@@ -72,7 +72,7 @@ def test_removing_middle_toxic_keeps_others(line, stream):
 
 
 @both_streams
-def test_data_held_by_removed_toxic_goes_to_next(line, stream):
+def test_data_in_removed_toxic_passes_to_next(line, stream):
     sender, receiver = line.flow(stream)
     line.add("latency", stream, "first", latency=LONG_MS)
     line.add("limit_data", stream, "second", bytes=6)

@@ -131,7 +131,7 @@ def masked(text: str) -> str:
 
 
 def own_network() -> list[str]:
-    """The command that starts a program in a network of its own, where every port is free; or nothing."""
+    """Prefix that starts a program in a separate network with all ports free; may be empty."""
     command = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     with suppress(OSError):
         if subprocess.run([*command, "true"], capture_output=True, timeout=PATIENCE_S).returncode == 0:

@@ -1,4 +1,4 @@
-"""A subject whose client outlives its attempts, as most do: no request goes to another attempt."""
+"""Clients that outlive an attempt: requests are recorded in the right attempt."""
 
 from __future__ import annotations
 

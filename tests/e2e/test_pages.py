@@ -398,7 +398,7 @@ def fix_agent(path: Path, block: str) -> None:
 
 
 @pytest.mark.parametrize("page", PROMISES)
-def test_page_shows_what_it_promises(page: str, groups: dict[str, Future[list[Played]]]) -> None:
+def test_page_examples_match_output(page: str, groups: dict[str, Future[list[Played]]]) -> None:
     [group] = [name for name, pages in GROUPS.items() if page in pages]
     done = groups[group].result()
     for one, promise in zip([one for one in done if one.page == page], PROMISES[page], strict=True):

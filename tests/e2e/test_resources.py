@@ -96,7 +96,7 @@ def small_disk(folder: Path, size: str, *command: str, **environ: str) -> tuple[
 @pytest.mark.parametrize(
     ("size", "place"), [("4k", "disk/logs/"), ("48k", "disk/state/state.db"), ("80k", "disk/state/state.db")]
 )
-def test_full_disk_is_named_at_the_start(tmp_path: Path, size: str, place: str) -> None:
+def test_full_disk_is_reported_at_start(tmp_path: Path, size: str, place: str) -> None:
     line = only_error(small_disk(tmp_path, size, *DEMO, *PROMPT, "--out", "disk"))
     assert "the disk is full: " in line and place in line
     assert not list((tmp_path / "copy").rglob(".*.*"))

@@ -146,7 +146,7 @@ def test_executed_orders_are_judged_from_wire(
 
 
 @pytest.mark.parametrize("fault", ["lose_reply", "duplicate_request"])
-def test_honoured_key_is_no_duplicate(lab: Lab, shop: Shop, fault: str) -> None:
+def test_honoured_key_is_not_duplicate(lab: Lab, shop: Shop, fault: str) -> None:
     lab.begin(faults=faulted(fault))
     order(lab, **{"Idempotency-Key": "order-1"})
     verdict = judged(lab, TEA)

@@ -1,4 +1,4 @@
-"""Clients that send a call again, through a real gateway: which of them repeated a write."""
+"""Repeated calls of real clients through a real gateway: repeated writes are recognised."""
 
 from __future__ import annotations
 

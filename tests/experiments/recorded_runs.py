@@ -1,4 +1,4 @@
-"""Runs as they lie on the disk, of episodes that went well, were cut short, or in which the lab failed."""
+"""Recorded runs whose episodes succeeded, were interrupted, or failed in the lab."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_permanently_invalid_episode_reports_tries(tmp_path: Path) -> None:
     assert len(arm.episodes) == 1
 
 
-def test_run_failure_is_no_verdict_on_last_episode(tmp_path: Path) -> None:
+def test_run_failure_is_not_verdict_on_last_episode(tmp_path: Path) -> None:
     lost = replace(run_finished(), completed=False, reason="gateway was killed")
     write(tmp_path, "a", [run_started(2), *episode_events("one"), *invalid("two"), lost])
     broken = facts(tmp_path, ["a"], 2)

@@ -112,7 +112,7 @@ def test_each_command_detects_edit_of_any_file(saved: SavedExperiment, file: str
         assert f"altered: {path.relative_to(Path.cwd())}:" in result.output, command
 
 
-def test_success_in_facts_does_not_change_the_verdict(
+def test_success_in_facts_does_not_change_verdict(
     saved: SavedExperiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = json.loads(read_by("report", "latest", "--json").stdout)["arms"]
@@ -240,7 +240,7 @@ def test_bundle_has_all_manifest_files(
         assert signed.replace(" whole ", " signed ") in output, command
 
 
-def test_json_has_the_state(saved: SavedExperiment) -> None:
+def test_json_has_state(saved: SavedExperiment) -> None:
     for command in ("show latest 1 --arm method", "report latest", "runs verify latest"):
         document = json.loads(read_by(*command.split(), "--json").stdout)
         assert document["evidence"] == evidence_of(saved.logs, saved.experiment_id).as_json(), command
@@ -253,7 +253,7 @@ def test_json_has_the_state(saved: SavedExperiment) -> None:
     assert json.loads(listing.stdout) and listing.stderr == "evidence: signed by this user\n"
 
 
-def test_earlier_runs_are_signed_when_it_is_resumed(saved: SavedExperiment) -> None:
+def test_earlier_runs_are_signed_on_resume(saved: SavedExperiment) -> None:
     saved.forget_end()
     assert state_of(saved) == "in progress"
     run = saved.logs / "runs" / f"{saved.experiment_id}-2-method"

@@ -106,7 +106,7 @@ def test_wiring_is_named_as_such(tmp_path: Path) -> None:
     assert problem.startswith("exp.yaml is a wiring, not an experiment") and "`wiring: exp.yaml`" in problem
 
 
-def test_program_is_no_experiment(tmp_path: Path) -> None:
+def test_program_is_not_experiment(tmp_path: Path) -> None:
     program = tmp_path / "agent.py"
     program.write_text("import os\nx = {1: [}\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"a program is run after --: wirefault exec -- COMMAND"):

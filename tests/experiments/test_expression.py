@@ -151,7 +151,7 @@ def test_out_of_range_number_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["success_rate >= 90", "90 <= success_rate", "1 > 0 and success_rate > 90"])
-def test_share_above_one_is_refused_with_the_percentage(text: str) -> None:
+def test_share_above_one_suggests_percentage(text: str) -> None:
     with pytest.raises(ExpressionError, match=r"success_rate is at most 1, not 90; did you mean 90 %\?"):
         parse_expression(text)
 

@@ -1,4 +1,4 @@
-"""How the episodes of an arm are dealt out to lanes and runs."""
+"""Distribution of an arm's episodes over lanes and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measures of runs: unknown parts of episodes leave them open, and no data has no figure."""
+"""Measures of runs: unknown parts leave them open; missing data has no figure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MTTR and recovery rate: unrecovered outages count, and no failure has no figure."""
+"""MTTR and recovery rate: unrecovered outages count; without failures there is no figure."""
 
 from __future__ import annotations
 

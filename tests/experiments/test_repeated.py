@@ -33,7 +33,7 @@ def arm(*episodes: Sequence[WriteCount], first: str = "tea", **more: object) -> 
 
 
 def verdict(method: ArmFacts, control: ArmFacts, after: ArmFacts | None = None) -> tuple[str, str]:
-    """The verdict about ``no duplicate``, and what it says."""
+    """The verdict on ``no duplicate`` and its text."""
     judged = judged_by_control(method, control, after)
     calm = measures_of(control) | {"faults_delivered": measures_of(arm([]))["invalid"]}
     arms = [
@@ -60,7 +60,7 @@ def test_unread_connection_is_unknown() -> None:
     assert verdict(arm(ONCE, ONCE, unseen_writes=unread), arm(ONCE, ONCE)) == ("unknown", unread)
 
 
-def test_episode_with_a_repeated_write_is_no_success() -> None:
+def test_episode_with_repeated_write_is_not_success() -> None:
     judged = judged_by_control(arm(TWICE, ONCE), arm(ONCE, ONCE))
     assert [episode.outcome for episode in judged.episodes] == ["duplicate", "success"]
 
@@ -177,7 +177,7 @@ FOUND = CheckResult(passed=False, measured=AGAIN.text, evidence=AGAIN.evidence, 
 
 
 def asserted(rule: str, result: CheckResult, control: ArmFacts) -> CheckResult:
-    """The result of ``no_finding`` beside that control, in an episode that executes its order twice."""
+    """The result of ``no_finding`` against that control, for an episode with a duplicate order."""
     twice = times(2, ids=("r/gateway-0:2", "r/gateway-0:5"))
     [episode] = judged_by_control(arm([twice], asserted=(result,)), control).episodes
     beside = asserted_by_control({"no_finding": rule}, episode, 0)

@@ -48,7 +48,7 @@ def test_faults_outside_radius_are_named(tmp_path: Path) -> None:
     assert planned(tmp_path, safety={"blast_radius": {"links": ["tools"]}}).arms
 
 
-def test_unknown_link_is_no_radius(tmp_path: Path) -> None:
+def test_unknown_link_in_radius_is_error(tmp_path: Path) -> None:
     message = refused(tmp_path, safety={"blast_radius": {"links": ["wether"]}})
     assert "unknown link wether; did you mean 'weather'?" in message
 

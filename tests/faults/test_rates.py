@@ -85,7 +85,7 @@ def test_reply_dependent_fault_gives_range():
 
 
 def test_reply_fault_excludes_replacing_faults():
-    """`wrong_value` may find no value, and the 503 that comes after it is not given all the same."""
+    """If `wrong_value` finds no value, the later 503 still does not act."""
     computed = rates(a_set(entry("wrong_value", 0.5), entry("unavailable", 1), entry("truncate", 1)))
     assert computed == {"wrong_value": (0.5, 0.5), "unavailable": (0.5, 0.5), "truncate": (0, 0.5)}
 

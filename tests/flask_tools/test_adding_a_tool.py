@@ -68,7 +68,7 @@ def test_tool_of_docs_page_works_and_passes_project_tests(project: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_commands_of_docs_page_show_the_tool(project: Path) -> None:
+def test_docs_page_commands_show_tool(project: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
     commands = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
     for line, outcome in zip(commands, ("success", "duplicate"), strict=True):

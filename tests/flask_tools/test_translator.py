@@ -50,7 +50,7 @@ def test_sixty_phrases_ship_in_five_languages():
     assert all(book.translate(row["en"], "en", code) == row[code] for row in rows for code in row)
 
 
-def test_unknown_phrase_is_404_that_names_it(lab):
+def test_unknown_phrase_is_named_404(lab):
     answer = translate(lab, "the flux capacitor")
     assert code_of(answer) == (404, "phrase_unknown")
     assert "flux capacitor" in answer.json()["error"]["message"]

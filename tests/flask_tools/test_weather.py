@@ -19,7 +19,7 @@ def test_names_are_found_in_any_usual_form(world, name):
 
 
 @pytest.mark.parametrize("name", ["Atlantis", "Paris, Texas", "Paris, US", "., FR"])
-def test_unknown_place_is_404_that_names_it(world, name):
+def test_unknown_place_is_named_404(world, name):
     answer = world.ask("weather", "GET", "/weather", params={"q": name})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "city_not_found")
     assert name in answer.json()["error"]["message"]

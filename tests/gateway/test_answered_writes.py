@@ -41,7 +41,7 @@ def replies(answering: AnsweredWrites, *requests: Request) -> list[Any]:
     return [reply and json.loads(reply.body) for reply in map(player.next_reply, requests)]
 
 
-def test_further_writes_get_the_next_ids(tmp_path: Path) -> None:
+def test_further_writes_get_next_ids(tmp_path: Path) -> None:
     answering = recorded(tmp_path / "writes", {"id": 7, "order_no": "A-0099", "total": 9, "paid": True})
     assert replies(answering, order(), order(), order()) == [
         {"id": 7, "order_no": "A-0099", "total": 9, "paid": True},
@@ -55,7 +55,7 @@ def test_replies_keep_recorded_order(tmp_path: Path) -> None:
     assert replies(answering, order(), order(), order()) == [{"id": 1}, {"id": 5}, {"id": 6}]
 
 
-def test_same_idempotency_key_gets_the_same_reply(tmp_path: Path) -> None:
+def test_same_idempotency_key_gets_same_reply(tmp_path: Path) -> None:
     answering = recorded(tmp_path / "writes", {"id": 1})
     assert replies(answering, order("a"), order("a"), order("b")) == [{"id": 1}, {"id": 1}, {"id": 2}]
 

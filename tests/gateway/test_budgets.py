@@ -238,7 +238,7 @@ def test_error_of_model_costs_nothing(gate):
 @pytest.mark.parametrize(
     ("links", "at_tool", "at_model"), [("models", 200, 429), ("tools", 429, 200), ("all", 429, 429)]
 )
-def test_calls_are_counted_where_budget_says(gate, links, at_tool, at_model):
+def test_budget_scope_selects_counted_calls(gate, links, at_tool, at_model):
     gate.begin({"episode": {"calls": 1}, "links": links})
     tool = [requests.get(gate.lab.url("search", "/x"), timeout=PATIENCE_S) for _ in range(2)]
     assert tool[1].status_code == at_tool

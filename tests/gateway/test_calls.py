@@ -168,7 +168,7 @@ def test_retry_after_client_left_is_same_call() -> None:
     assert client.send() == ("order", 2)
 
 
-def test_request_in_progress_is_no_failure() -> None:
+def test_request_in_progress_is_not_failure() -> None:
     client = Client()
     for number in (1, 2):
         tried = CountedTry("shop", "POST", "/orders", "order", b"order", 5, 1.0)
@@ -182,7 +182,7 @@ def test_other_mcp_messages_end_no_call() -> None:
     assert client.send("add", tool="add") == first
 
 
-def test_tries_share_their_number_on_the_link() -> None:
+def test_tries_share_call_number_on_link() -> None:
     client = Client()
     names = [client.send("a", fails=500), client.send("a"), client.send("b")]
     assert client.calls.last_on_link("shop") == 1

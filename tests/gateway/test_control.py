@@ -240,7 +240,7 @@ def test_model_link_does_not_delay_settling(lab: Lab) -> None:
         assert lab.settle(60) == {"settled": True, "open": 0}
 
 
-def test_attempt_that_is_not_current_is_not_ended(lab: Lab) -> None:
+def test_stale_attempt_is_not_ended(lab: Lab) -> None:
     lab.begin()
     assert lab.settle(60, attempt=2) == {"settled": True, "open": 0}
     assert lab.control("GET", "/lanes/0").json()["attempt"] == 1

@@ -212,7 +212,7 @@ def test_settle_waits_for_reply_to_half_closed_client(
     assert not service.saw_eof
 
 
-def test_model_link_outside_attempt_leads_to_scripted_model(lab: Lab) -> None:
+def test_model_link_outside_attempt_uses_scripted_model(lab: Lab) -> None:
     silent = Upstream(read_head)  # never replies
     lab.begin(model="compatible", model_base_url=silent.address.url)
     with dial(lab.address("model")) as client:

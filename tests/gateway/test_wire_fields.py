@@ -143,7 +143,7 @@ def test_bodies_off_records_no_bodies(shop: Any) -> None:
     ("fault", "status", "upstream_status"),
     [("lose reply", None, 200), ("answer", 418, None), ("upper", 200, None), ("nothing", 200, None)],
 )
-def test_upstream_status_is_recorded_beside_client_status(
+def test_upstream_and_client_status_are_recorded(
     lab_of_service: Any, scripted_faults: None, fault: str, status: int | None, upstream_status: int | None
 ) -> None:
     lab_of_service.begin(faults=armed(fault))

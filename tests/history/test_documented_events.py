@@ -1,4 +1,4 @@
-"""The page on the history names every event, and no other."""
+"""The page on the history lists exactly the events."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def test_torn_line_is_counted_and_not_returned(path):
 
 
 @pytest.mark.parametrize("rest", [b'{"t": 1', b"\xff\xfe", b"x", b"{}"])
-def test_next_writer_moves_torn_line_and_readers_count_it(path, tmp_path, rest):
+def test_next_writer_moves_torn_line_and_readers_count_one(path, tmp_path, rest):
     write(path, note("whole"))
     with path.open("ab") as file:
         file.write(rest)

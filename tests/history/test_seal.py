@@ -1,4 +1,4 @@
-"""The seal at a run's end: its evidence about the files that it names."""
+"""The seal at a run's end and its evidence about files."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_always_on_fault(exchanges, verdict, because):
     assert (entry.always_on, entry.because) == (verdict, because)
 
 
-def test_always_on_fault_is_unknown_when_connections_bypassed_the_lab():
+def test_bypassing_connections_make_always_on_fault_unknown():
     past = WentPastLab(105.0, "001", 1, "shop.example", 443, "tcp", "the subject", 1)
     [row] = accounted(CANARY, with_faults(fault_met()), past).rows
     assert row.always_on == "unknown"

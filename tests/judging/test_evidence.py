@@ -454,7 +454,7 @@ def test_try_before_toxic_start_did_not_meet_it():
 
 
 @pytest.mark.parametrize(("begun", "stage"), [(103.1, "observed"), (102.0, "met")])
-def test_connection_cut_by_down_shows_it(begun, stage):
+def test_connection_cut_by_down_shows_toxic(begun, stage):
     down = PlannedToxic("message", "down", "downstream", {}, during=Span(1.0))
     cut = tried(error="connection_closed", start=103.0, ms=105.0)
     evidence = evidence_of([armed(down), started(down, begun=begun), cut, exchange(complete=(True, False))])

@@ -86,7 +86,7 @@ def test_late_write_makes_both_worlds_unknown(request_, expected):
 
 
 def refused(**more):
-    """A connection to a host that the subject called for the first time, which was not led anywhere."""
+    """A first connection to a host that was not routed."""
     options = {
         **{"t": 104.0, "link": "", "episode": EPISODE, "attempt": 1, "opened": 103.0, "ms": 9.0},
         **{"first_byte_ms": None, "sent": 0, "received": 0, "ended_by": "proxy", "how": "refused"},

@@ -1,4 +1,4 @@
-"""How often the same write was executed in an attempt."""
+"""Number of executions of the same write in an attempt."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""``wirefault demo`` as a person starts it, and a look at the processes that it leaves or does not."""
+"""``wirefault demo`` as a user starts it, and the processes that remain."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _part(words: list[str]) -> str:
 
 @dataclass
 class Ended:
-    """How a demo ended. ``left``: processes that it did not take with it; ``private``: private files."""
+    """End of a demo. ``left``: remaining processes; ``private``: private files."""
 
     code: int
     output: str
@@ -171,7 +171,7 @@ class Demo:
         os.kill(self.wait_for(part)[part], number)
 
     def end(self) -> Ended:
-        """Waits for its end, and a moment more for its processes if it was killed itself."""
+        """Wait until the demo has ended; if it was killed, also until its processes have."""
         self.process.wait()
         if self.process.returncode < 0:
             until(lambda: not processes(self.folder), "the end of all processes", **SELDOM)

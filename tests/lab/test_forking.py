@@ -134,7 +134,7 @@ def test_process_list_names_forked_program(starting: Starting, server: ForkServe
 
 
 def test_only_shipped_lab_packages_are_imported(starting: Starting, server: ForkServer) -> None:
-    """One of a user's may be called like one of them."""
+    """A user's package may have the name of a lab package."""
     assert ended(starting.fork(server, "proxy_manager", "--help")) == 0
     process = starting.fork(server, "waiting")
     until(lambda: "zipimport" in starting.log.last_lines(1))

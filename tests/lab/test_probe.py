@@ -46,7 +46,7 @@ def test_only_200_counts_unless_other_status_is_requested():
 
 @pytest.fixture(autouse=True)
 def answered(monkeypatch, tmp_path) -> Path:
-    """Where it is noted that the service has answered."""
+    """The file that marks the service as responding."""
     monkeypatch.setattr(probe, "_ANSWERED", tmp_path / NOTED.name)
     return tmp_path / NOTED.name
 

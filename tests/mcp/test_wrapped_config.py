@@ -32,7 +32,7 @@ def wrap(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_wrapped_servers_are_reached_through_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrapped_servers_are_reached_through_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     servers = {
         "My files": {"command": SERVER[0], "args": SERVER[1:], "env": {"MARK": "kept"}},
         "web": {"url": HTTP},

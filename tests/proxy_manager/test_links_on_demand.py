@@ -44,7 +44,7 @@ def opened(plane: Plane) -> list[LinkOpened]:
     return [event for event in read_file(path) if isinstance(event, LinkOpened)]
 
 
-def test_link_leads_through_own_proxy_to_server(ready: Plane) -> None:
+def test_link_passes_through_own_proxy_to_server(ready: Plane) -> None:
     a_run(ready, CALM)
     with Upstream(answer) as upstream:
         ready.arm([])

@@ -84,7 +84,7 @@ def test_idle_pauses_grow(run: bool, changing: bool, quiet_s: float, seconds: fl
     assert pause(run, changing, quiet_s) == pytest.approx(seconds)
 
 
-def test_signal_during_wait_ends_it(real_time: Plane) -> None:
+def test_signal_ends_wait(real_time: Plane) -> None:
     with looping(real_time) as loop:
         until(lambda: settled(loop), "ready")
         before = signal.signal(signal.SIGUSR1, loop.end_requested.set)

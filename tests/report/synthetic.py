@@ -1,4 +1,4 @@
-"""Histories of runs that never flew, written with the real writer: for charts and reports."""
+"""Synthetic histories written with the real writer, for charts and reports."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class SyntheticRun:
         self.agent.append(ModelCall(self.now, episode, 1, ordinal, 1, ms, 200, None))
 
     def _call(self, episode: str, link: str, toxics: list[PlannedToxic]) -> bool:
-        """All tries of one call; whether one of them succeeded."""
+        """Write all tries of one call; return whether any succeeded."""
         self._model(episode, 1)
         toxic = next((toxic for toxic in toxics if toxic.link == link), None)
         for number in range(1, self.config.tool_limit + 1):

@@ -181,7 +181,7 @@ def test_footnote_is_never_cut(tmp_path, words):
 
 
 def _failures(axes):
-    """Where the crosses of failed tries lie in time."""
+    """Times of the crosses of failed tries."""
     crosses = [c for c in axes.collections if to_hex(c.get_edgecolor()[0]) == FAILED and len(c.get_offsets())]
     return {round(float(x), 6) for each in crosses for x, _ in each.get_offsets()}
 

@@ -154,7 +154,7 @@ def test_claim_without_oracle_is_charted():
     assert claim({}) is None
 
 
-def test_control_of_an_experiment_decides_the_outcome():
+def test_experiment_control_decides_outcome():
     judged = EpisodeJudged(102.0, "001", "success", "as_asked", "done", "right", [], 1, "success", [])
     events = [BEGIN, EPISODE, judged]
     [prompt] = run_data(events, {EPISODE.episode: ByControl("duplicate")}).prompts

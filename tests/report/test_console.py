@@ -292,7 +292,7 @@ def test_summary_has_findings_with_example():
     assert "wirefault runs verify run-1 --json; an event: --event ID" in text
 
 
-def test_findings_name_the_folder_of_their_run(tmp_path):
+def test_findings_name_run_folder(tmp_path):
     out = io.StringIO()
     table = findings_table([Finding("r", "risky", "text", "001", ())], "run-1", tmp_path / "logs")
     Console(file=out, width=300).print(table)

@@ -347,7 +347,7 @@ def test_lab_of_dead_launcher_is_not_found():
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '"x"', "\x00"])
-def test_broken_lab_file_is_no_lab(text):
+def test_broken_lab_file_is_ignored(text):
     write_lab_record(Path(), {})
     private_file(Path(), ".json").write_text(text, encoding="utf-8")
     with hold_lab_lock(Path()):

@@ -134,7 +134,7 @@ def test_node_error_is_last_statement(wired: Wired) -> None:
     )
 
 
-def test_empty_output_is_no_answer(wired: Wired) -> None:
+def test_empty_output_is_not_answer(wired: Wired) -> None:
     assert wired.ask(shell("exit 0")).ended_by == "empty"
     assert wired.ask(shell("echo no", ", answer: json")).error_type == "NoAnswer"
     assert wired.ask(shell("echo no", ", answer: {file: out.txt}")).error_type == "NoAnswer"

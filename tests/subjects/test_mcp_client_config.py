@@ -84,7 +84,7 @@ def test_link_names_are_valid_and_unique() -> None:
     ]
 
 
-def test_wrapped_server_stays_as_it_is() -> None:
+def test_wrapped_server_is_unchanged() -> None:
     once = wrapped({"mcpServers": {"files": FILES}})
     again = wrapped(once.data)
     assert (again.data, again.links) == (once.data, {})

@@ -1,4 +1,4 @@
-"""Whose an exception is that ended a subject's attempt: the network's, a server's, or the agent's own."""
+"""Origin of an exception that ended an attempt: network, server or agent."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ WITHOUT_MODEL = LINKS[1:]
 
 
 def opaque(*events: Any, links: list[dict[str, Any]] | None = None) -> EpisodeView:
-    """Of a subject that keeps no record of its calls."""
+    """An episode of a subject without a call record."""
     return view(*events, recorded=False, links=LINKS if links is None else links)
 
 

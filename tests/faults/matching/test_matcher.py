@@ -1,4 +1,4 @@
-"""Which faults which tries meet: counts, draws and their independence of the order of arrival."""
+"""Matching of faults and tries: counts, draws, independence of arrival order."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_outage_from_first_met_restarts_clock_per_attempt():
     assert met_times(made, [9, 10, 11.5], attempt=2) == [9, 10]
 
 
-def test_outage_from_first_met_waits_for_the_other_triggers():
+def test_outage_from_first_met_waits_for_other_triggers():
     made = matcher({"when": {"after": 1}, "during": {"start": "first_met", "duration": "2s"}})
     assert met_times(made, [1, 5, 6, 7.5]) == [5, 6]
 
@@ -195,7 +195,7 @@ def test_drawn_outage_starts_with_its_first_draw():
     assert met_times(made, times) == [t for t in expected if t - expected[0] < 2]
 
 
-def test_rising_outage_starts_with_the_first_call():
+def test_rising_outage_starts_with_first_call():
     made = matcher({"during": {"start": "first_met", "ramp": "1s"}})
     assert met_times(made, [5, 6, 7]) == [6, 7]
 

@@ -39,7 +39,7 @@ def test_sending_client_gets_whole_reply_before_close() -> None:
     asyncio.run(drive())
 
 
-def test_reset_follows_what_was_written() -> None:
+def test_reset_follows_last_write() -> None:
     async def drive() -> None:
         async with accepted() as (transport, received, socket):
             client = ClientTransport(transport)
@@ -54,7 +54,7 @@ def test_reset_follows_what_was_written() -> None:
     asyncio.run(drive())
 
 
-def test_first_timer_counts_until_it_is_stopped() -> None:
+def test_first_timer_counts_until_stopped() -> None:
     async def drive() -> None:
         async with accepted() as (transport, _, _):
             client, expired = ClientTransport(transport), []

@@ -236,7 +236,7 @@ def test_upstream_with_client_certificates_is_not_intercepted(
         ("certificate has expired", False),
     ],
 )
-def test_file_of_authorities_is_advised_only_where_it_helps(detail: str, helps: bool) -> None:
+def test_ca_file_is_advised_only_where_useful(detail: str, helps: bool) -> None:
     text = InterceptionFailed(1.0, "e", 1, "shop", "shop:443", "upstream_untrusted", detail).text
     assert ("SSL_CERT_FILE" in text) is helps and "--pass shop:443" in text
 

@@ -133,7 +133,7 @@ def test_end_of_server_reaches_client(tmp_path: Path) -> None:
         assert read_all(client) == b""
 
 
-def test_server_that_is_down_resets_client(tmp_path: Path) -> None:
+def test_unreachable_server_resets_client(tmp_path: Path) -> None:
     with Upstream(settings) as upstream:
         address = upstream.address
     with (
@@ -145,7 +145,7 @@ def test_server_that_is_down_resets_client(tmp_path: Path) -> None:
             read_all(client)
 
 
-def test_http1_on_the_same_link_is_read(tmp_path: Path) -> None:
+def test_http1_on_same_link_is_read(tmp_path: Path) -> None:
     def answer(connection: socket.socket) -> None:
         connection.recv(1000)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -171,7 +171,7 @@ def test_incomplete_preface_is_refused_in_time(tmp_path: Path) -> None:
         assert read_all(client).startswith(b"HTTP/1.1 408 ")
 
 
-def test_tls_with_the_server_passes_through_plain_link(tmp_path: Path) -> None:
+def test_end_to_end_tls_passes_through_plain_link(tmp_path: Path) -> None:
     hello = hello_offering("h2")
 
     def serve(connection: socket.socket) -> None:

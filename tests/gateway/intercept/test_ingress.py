@@ -228,7 +228,7 @@ def test_own_servers_are_refused_in_every_spelling(lab: IngressLab, host: str, p
     assert lab.ended()[0].why == "it is the lab's own"
 
 
-def test_only_the_manager_settles(lab: IngressLab) -> None:
+def test_only_manager_settles(lab: IngressLab) -> None:
     assert b" 403 " in ask(lab.ingress, b"POST /settle HTTP/1.1\r\n\r\n")
 
 

@@ -33,7 +33,7 @@ PAGE = "<!doctype html><html><head><title>502 Bad Gateway</title></head><body>ng
 
 
 def joined(body: str) -> str:
-    """What a client prints that joins the deltas and looks at nothing else."""
+    """Output of a client that only joins the deltas."""
     words = []
     for line in body.splitlines():
         try:

@@ -232,7 +232,7 @@ def test_framework_repeats_whole_step():
     ]
 
 
-def test_framework_repeats_the_conversation():
+def test_framework_repeats_conversation():
     bad = {"status": 500}
     events = [model_request(0), request(1, **bad), request(2, **bad)]
     again = [model_request(3), request(4, **bad), request(5, **bad)]

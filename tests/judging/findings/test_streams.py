@@ -133,7 +133,7 @@ def test_client_timeout_is_note():
     assert result.passed
 
 
-def test_stalled_stream_counts_from_the_fault():
+def test_stalled_stream_is_timed_from_fault():
     assert observed(NO_TIME_LIMIT, stalled(), LIMIT) == [
         "GET /orders did not get the rest of its answer: its client was still connected after 27 s,"
         " when the attempt's 30 s were over"

@@ -290,7 +290,7 @@ def test_repetitions_other_than_repeated_writes(events):
     assert write_repeated(*events) == []
 
 
-def test_read_only_mcp_tool_is_no_write():
+def test_read_only_mcp_tool_is_not_write():
     look = {**CALL, "tool": "look"}
     repeated = [lost(0.1, **look), request(0.4, status=200, **look)]
     assert write_repeated(LISTED, *repeated, links=SERVER) == []

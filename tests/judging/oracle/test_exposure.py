@@ -1,4 +1,4 @@
-"""Whether a delivered fault touched a value or call that the oracle asks about."""
+"""Exposure: a delivered fault touched a value or call that the oracle checks."""
 
 import pytest
 

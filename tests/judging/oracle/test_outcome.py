@@ -90,7 +90,7 @@ def test_claim_is_reports_status(status):
 
 
 @pytest.mark.parametrize("ended_by", ["empty", "limit", "exception"])
-def test_no_answer_is_no_claim(ended_by):
+def test_missing_answer_is_not_claim(ended_by):
     assert judge_claim(None, ended(ended_by=ended_by)) == "none"
 
 

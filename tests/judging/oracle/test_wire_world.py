@@ -301,7 +301,7 @@ def test_text_of_a_request_is_read_like_an_answer(note, axis):
     assert judged(write(body=json.dumps({"note": note})), expected=[late]).axis == axis
 
 
-def test_two_unreadable_requests_may_be_the_two_expected_ones():
+def test_unreadable_requests_may_be_expected_requests():
     late = TEA | {"json": {"note": {"contains": "late"}}, "times": 2}
     unread = json.dumps({"note": "Is he late?"})
     assert judged(write(body=unread), write(body=unread, start=104.0), expected=[late]).axis == "unknown"

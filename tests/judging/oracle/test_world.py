@@ -132,7 +132,7 @@ def test_forbidden_text_is_forbidden_in_any_statement():
     assert judge_world(oracle, [message_sent(body="It isn't hunter2.")], True).axis == "wrong"
 
 
-def test_unreadable_body_is_quoted_in_the_reason():
+def test_unreadable_body_is_quoted_in_reason():
     expected = {"kind": "message_sent", "fields": {"body": DEGREES}}
     oracle = parse_expect({"effects": [expected]})
     why = judge_world(oracle, [message_sent(body="8.4 °C in Paris, 9 °C in Rome")], True).why

@@ -46,7 +46,7 @@ def test_labelled_answers_are_read():
         ("Pide dos pizzas.", "Lo siento, no he podido hacer el pedido.", "failed"),
     ],
 )
-def test_claim_is_about_the_task(task, answer, claim):
+def test_claim_is_about_task(task, answer, claim):
     assert read_claim(answer, task) == claim
 
 

@@ -57,7 +57,7 @@ def test_bundle_has_user_system_and_lab_certificates(tmp_path: Path, ingress: An
 @pytest.mark.parametrize(
     ("users", "folders"), [(None, ":{}"), ("/etc/php/mine", "/etc/php/mine:{}"), ("", "{}")]
 )
-def test_php_reads_the_bundle_from_an_ini_file(
+def test_php_reads_bundle_from_ini_file(
     tmp_path: Path, ingress: AnsweringIngress, users: str | None, folders: str
 ) -> None:
     environ = {"PATH": ""} if users is None else {"PATH": "", "PHP_INI_SCAN_DIR": users}

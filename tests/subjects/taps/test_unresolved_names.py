@@ -1,4 +1,4 @@
-"""What real clients make of a name that does not resolve, under the namespace tap."""
+"""Errors of real clients for unresolved names under the namespace tap."""
 
 from __future__ import annotations
 

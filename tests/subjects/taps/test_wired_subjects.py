@@ -1,4 +1,4 @@
-"""Wired subjects of each kind that the run starts, behind each tap; nothing of them is left."""
+"""Wired subjects of each kind behind each tap; nothing remains after the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What real clients make of the toxics of the embedded server, noted in docs/toxics_seen.json.
+"""Reactions of real clients to the embedded server's toxics, as in docs/toxics_seen.json.
 
 ``FAULTS_SEEN=write`` writes the table; any other run fails if it differs.
 """

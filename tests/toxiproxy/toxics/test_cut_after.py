@@ -90,5 +90,5 @@ def test_cut_is_recognised_by_age_and_loss(changes, expected):
         ({"ms": 2001}, False),
     ],
 )
-def test_connection_closed_by_proxy_at_age_shows_it(changes, expected):
+def test_connection_closed_by_proxy_at_age_shows_toxic(changes, expected):
     assert connection_shows("cut_after:age=2000", "downstream", **changes) is expected

@@ -89,7 +89,7 @@ def test_proxy_can_be_disabled_and_enabled_under_toxic(line):
         (failed("connection_refused", 1, **NEVER_ARRIVED), False),
     ],
 )
-def test_connect_limit_without_request_shows_it(changes, expected, tls):
+def test_connect_limit_without_request_shows_toxic(changes, expected, tls):
     assert seen("unaccepted", "downstream", **changes, **tls) is expected
 
 

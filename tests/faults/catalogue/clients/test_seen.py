@@ -1,4 +1,4 @@
-"""The table of clients' views: how it is noted, and that it is complete."""
+"""The table of clients' views is complete and recorded correctly."""
 
 from __future__ import annotations
 

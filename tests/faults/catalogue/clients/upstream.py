@@ -21,7 +21,7 @@ class Answering:
 
     @property
     def executed(self) -> int:
-        """How many requests arrived."""
+        """Number of received requests."""
         return len(self.bodies)
 
     def _serve(self, connection: socket.socket) -> None:

@@ -129,7 +129,7 @@ def test_last_call_ends_by_token_limit(form):
         assert BERN.arguments.replace(" ", "").startswith(rest[0].arguments.replace(" ", ""))
 
 
-def test_incomplete_call_of_responses_says_so():
+def test_incomplete_responses_call_has_incomplete_status():
     form = Form("openai_responses", False)
     reply, _ = changed(TokenLimit(), form.reply(CALLS), model_try(form))
     assert [item["status"] for item in reply.json()["output"]] == ["completed", "incomplete"]
