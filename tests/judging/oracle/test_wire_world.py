@@ -313,25 +313,25 @@ def test_unreadable_requests_may_be_expected_requests():
 FOUND_TEA = {**TEA, "link": "port_9000"}
 
 
-def found(target="/orders", link="port_9000", method="POST", **more):
+def on_found_link(target="/orders", link="port_9000", method="POST", **more):
     return replace(write(target=target, method=method, write=False, **more), link=link)
 
 
 @pytest.mark.parametrize(
     ("exchanges", "more", "axis"),
     [
-        ([found()], {}, "as_asked"),
-        ([found(), found("/orders/7", method="GET")], {}, "as_asked"),
-        ([found(), found("/token")], {}, "as_asked"),
-        ([found(), found(start=104.0)], {}, "duplicated"),
-        ([found(body='{"item": "milk"}')], {}, "wrong"),
-        ([found(status=404)], {}, "lost"),
+        ([on_found_link()], {}, "as_asked"),
+        ([on_found_link(), on_found_link("/orders/7", method="GET")], {}, "as_asked"),
+        ([on_found_link(), on_found_link("/token")], {}, "as_asked"),
+        ([on_found_link(), on_found_link(start=104.0)], {}, "duplicated"),
+        ([on_found_link(body='{"item": "milk"}')], {}, "wrong"),
+        ([on_found_link(status=404)], {}, "lost"),
         ([], {}, "lost"),
-        ([found(), found("/search")], {}, "unknown"),
-        ([found(), found("/search", status=404)], {}, "as_asked"),
-        ([found(), found("/search")], {"others": "allowed"}, "as_asked"),
-        ([found(link="port_9001")], {}, "unknown"),
-        ([found("/other", link="port_9001")], {}, "lost"),
+        ([on_found_link(), on_found_link("/search")], {}, "unknown"),
+        ([on_found_link(), on_found_link("/search", status=404)], {}, "as_asked"),
+        ([on_found_link(), on_found_link("/search")], {"others": "allowed"}, "as_asked"),
+        ([on_found_link(link="port_9001")], {}, "unknown"),
+        ([on_found_link("/other", link="port_9001")], {}, "lost"),
     ],
 )
 def test_oracle_itself_declares_its_calls_of_a_found_link(exchanges, more, axis):
@@ -339,7 +339,7 @@ def test_oracle_itself_declares_its_calls_of_a_found_link(exchanges, more, axis)
 
 
 def test_doubt_names_the_call():
-    world = judged(found(), found("/search"), expected=[FOUND_TEA])
+    world = judged(on_found_link(), on_found_link("/search"), expected=[FOUND_TEA])
     assert world.why.startswith("POST /search of port_9000 may be a write: declare")
-    world = judged(found(link="port_9001"), expected=[FOUND_TEA])
+    world = judged(on_found_link(link="port_9001"), expected=[FOUND_TEA])
     assert world.why == "POST /orders of port_9001 came, and none to port_9000"

@@ -139,15 +139,17 @@ def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement
     exchanges = list(exchanges)
     declared = {exchange.link for exchange in exchanges if exchange.write}
     undeclared = [exchange for exchange in exchanges if exchange.link not in declared]
-    asked = {id(e) for e in undeclared if not e.of_model and any(is_call(each, e) for each in requests)}
-    world = _judge_writes(oracle, [replace(e, write=True) if id(e) in asked else e for e in exchanges])
+    expected_ids = {
+        id(e) for e in undeclared if not e.of_model and any(is_call(each, e) for each in requests)
+    }
+    world = _judge_writes(oracle, [replace(e, write=True) if id(e) in expected_ids else e for e in exchanges])
     read_only = {
         tool
         for e in undeclared
         if e.message == LIST and not e.reply_cut
         for tool in read_only_tools(e.reply_body or "")
     }
-    probable = [e for e in undeclared if id(e) not in asked and _is_probable_write(e, read_only)]
+    probable = [e for e in undeclared if id(e) not in expected_ids and _is_probable_write(e, read_only)]
     if world.axis == "as_asked" and oracle.others == "forbidden":
         links = {request.link for request in requests}
         if other := next((e for e in probable if e.link in links), None):
