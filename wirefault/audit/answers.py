@@ -1,4 +1,4 @@
-"""What a struck run shows, compared with the clean runs. Pure: no oracle, no reading of the prompt.
+"""What a run with a fault shows, compared with the clean runs. Pure: no oracle, no reading of the prompt.
 
 The findings are those of ``judging.findings``; the clean runs are the control.
 """
@@ -137,7 +137,7 @@ class CleanRuns:
 
     @property
     def incomparable(self) -> str:
-        """Why struck runs cannot be compared with these; empty if they can."""
+        """Why other runs cannot be compared with these; empty if they can."""
         conducts = self.conducts
         if len(conducts) < MIN_CONTROL:
             return "there are fewer than two clean runs"
@@ -176,7 +176,7 @@ class CleanRuns:
 
 @dataclass(frozen=True)
 class Seen:
-    """One finding in one struck run."""
+    """One finding in one run."""
 
     rule: str
     severity: Severity
@@ -185,8 +185,8 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class StruckRun:
-    """The reading of one struck run."""
+class FaultedRun:
+    """One run with a fault, compared with the clean runs."""
 
     run_id: str
     status: Status
@@ -202,12 +202,12 @@ class StruckRun:
     """What it did otherwise than the clean run, without harm that is known."""
 
 
-def read_struck(run: RunView, ask: Ask, clean: CleanRuns) -> StruckRun:
-    """Compare one struck run with the clean runs."""
+def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
+    """Compare a run that had the question's fault with the clean runs."""
     more = run.requests - clean.runs[0].requests
 
-    def unknown(why: str, *, another_way: bool = False) -> StruckRun:
-        return StruckRun(run.run_id, "unknown", (), why, another_way, run.seconds, more)
+    def unknown(why: str, *, another_way: bool = False) -> FaultedRun:
+        return FaultedRun(run.run_id, "unknown", (), why, another_way, run.seconds, more)
 
     if run.judged.outcome == "invalid":
         return unknown(run.judged.why or "the lab failed")
@@ -222,12 +222,12 @@ def read_struck(run: RunView, ask: Ask, clean: CleanRuns) -> StruckRun:
         return unknown("the agent took another way before the fault", another_way=True)
     seen = tuple(_seen(run, ask, clean))
     if seen:
-        return StruckRun(run.run_id, "finding", seen, "", False, run.seconds, more)
+        return FaultedRun(run.run_id, "finding", seen, "", False, run.seconds, more)
     if run.conduct is None:
         return unknown(f"it was still running after {run.seconds:.0f} s")
     if clean.incomparable:
         return unknown(clean.incomparable)
-    return StruckRun(
+    return FaultedRun(
         run.run_id, "fine", (), "", False, run.seconds, more, _note(run.conduct, clean.conducts[0])
     )
 
@@ -271,7 +271,7 @@ def _seen(run: RunView, ask: Ask, clean: CleanRuns) -> Iterable[Seen]:
 
 
 def _in_words(text: str, call: Call) -> str:
-    """Return the finding's text after the question: the struck call is ``it``, the control the clean runs."""
+    """Return the finding's text after the question: the faulted call is ``it``."""
     text = _LINK.sub("", text)
     text = _CONTROL.sub(r"in each of \1 clean runs", text).replace(
         "as in the control", "as in the clean runs"
@@ -285,11 +285,11 @@ class Answer:
     """The answer to one question, by all of its runs."""
 
     ask: Ask
-    runs: tuple[StruckRun, ...] = ()
+    runs: tuple[FaultedRun, ...] = ()
     not_asked: str = ""
 
     @property
-    def counted(self) -> list[StruckRun]:
+    def counted(self) -> list[FaultedRun]:
         """The runs that met the fault where it was planned, or all if there is none."""
         return [run for run in self.runs if not run.another_way] or list(self.runs)
 
@@ -336,7 +336,7 @@ class Answer:
         return next((run.note for run in self.counted if run.note), "")
 
     @property
-    def shown_run(self) -> StruckRun | None:
+    def shown_run(self) -> FaultedRun | None:
         """The run that shows the answer."""
         rule = self.worst.rule if self.worst else ""
         of_rule = [run for run in self.counted if any(each.rule == rule for each in run.seen)]

@@ -199,11 +199,11 @@ def _side_by_side(runs: Sequence[Sequence[Call]]) -> Iterator[tuple[CallKey | No
         yield tuple(calls[place].key if place < len(calls) else None for calls in runs)
 
 
-def same_way(calls: Iterable[Call], clean: Sequence[Call], struck: Call) -> bool:
+def same_way(calls: Iterable[Call], clean: Sequence[Call], faulted: Call) -> bool:
     """Return whether a run made the clean run's calls up to the one that a fault was to meet."""
     wanted: list[CallKey] = []
     for call in clean:
         wanted.append(call.key)
-        if call.key == struck.key and call.ordinal == struck.ordinal:
+        if call.key == faulted.key and call.ordinal == faulted.ordinal:
             break
     return [call.key for call in calls][: len(wanted)] == wanted

@@ -19,10 +19,10 @@ from wirefault.audit.answers import (
     Answer,
     CleanRuns,
     Corrections,
+    FaultedRun,
     RunView,
-    StruckRun,
     passed_calls,
-    read_struck,
+    read_faulted,
     view_of,
     writes_by_host,
 )
@@ -68,7 +68,7 @@ class AuditOptions:
     resumed: bool = False
     """Runs that the audit has already are not repeated."""
     writes: WritesMode | None = None
-    """``answer``: the gateway answers writes of struck runs; None: it does so if any leaves this machine."""
+    """``answer``: the gateway answers writes in runs with faults; None: if one leaves this machine."""
     confirmed: bool = False
     """Writes beyond this machine may be repeated for real."""
 
@@ -141,7 +141,7 @@ class AuditResult:
     sequential: str = ""
     """Why runs were made one after another."""
     writes: WritesMode = "real"
-    """Who carries out the writes of struck runs."""
+    """Who carries out writes in runs with faults."""
 
 
 class Listener(Protocol):
@@ -260,7 +260,7 @@ class _Audit:
         result.saved.write_plan()
 
     def _choose_writes(self) -> str:
-        """Decide who answers the writes of struck runs. Return why none may run; empty if they may."""
+        """Decide who answers writes in runs with faults. Return why none may run; empty if they may."""
         result, options = self._result, self._options
         assert result.clean is not None
         hosts = writes_by_host(result.clean.runs)
@@ -334,13 +334,13 @@ class _Audit:
         for number in range(1, most + 1):
             if number > planned and not _needs_another(answer):
                 break
-            struck = self._strike(ask, number)
-            if struck is None:
+            faulted = self._ask(ask, number)
+            if faulted is None:
                 return None
-            answer = replace(answer, runs=(*answer.runs, struck))
+            answer = replace(answer, runs=(*answer.runs, faulted))
         return answer
 
-    def _strike(self, ask: Ask, number: int) -> StruckRun | None:
+    def _ask(self, ask: Ask, number: int) -> FaultedRun | None:
         result = self._result
         assert result.clean is not None
         key = ask.id if number == 1 else f"{ask.id}.r{number}"
@@ -349,7 +349,7 @@ class _Audit:
             if self.code:
                 return None
             view = self._run(prompt, lane)
-        return None if view is None else read_struck(view, ask, result.clean)
+        return None if view is None else read_faulted(view, ask, result.clean)
 
     @contextmanager
     def _lane(self, *, hangs: bool) -> Iterator[int]:

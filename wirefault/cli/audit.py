@@ -118,8 +118,8 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         "mode",
         type=click.Choice(["real", "answer"]),
         section="Faults",
-        help="Carry out the writes of struck runs, or answer them in the server's place.  [default: answer if"
-        " one leaves this machine]",
+        help="Carry out writes in runs with faults, or answer for the server.  [default: answer if one"
+        " leaves this machine]",
     ),
     option(
         "--yes",

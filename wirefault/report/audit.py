@@ -36,7 +36,9 @@ def print_calls(console: Console, result: AuditResult) -> None:
             Text(f"writes: {names} ({len(writes)} a run; correct it by --write and --read)"), soft_wrap=True
         )
     if result.writes == "answer":
-        console.print("writes of struck runs are answered by Wirefault; the clean runs carried theirs out")
+        console.print(
+            "writes in runs with faults are answered by Wirefault; the clean runs carried theirs out"
+        )
     for sentence in clean.unreachable:
         console.print(Text(f"cannot reach: {one_line(sentence)}", style="yellow"), soft_wrap=True)
     if result.sequential:
