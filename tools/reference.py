@@ -25,6 +25,7 @@ from tools.assertion_tables import assertion_rows
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen, toxics_seen
 from tools.lab_world import world_lines
 from wirefault.audit.question import PLACES, QUESTIONS
+from wirefault.cli.skill import SKILL_FILE
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
@@ -350,6 +351,17 @@ def _paragraphs(rule: RuleText) -> Iterator[str]:
     yield from ("", "False positives:", "", *(f"- {case}" for case in rule.mistaken))
 
 
+def coding_agents_page() -> str:
+    """``docs/coding-agents.md``, from the instructions in the wheel."""
+    text = SKILL_FILE.read_text(encoding="utf-8").partition("---\n\n")[2]
+    head, _, rest = text.partition("\n\n")
+    intro = (
+        "Instructions for coding agents; `wirefault skill` prints them as a `SKILL.md`. The table serves"
+        " people, too."
+    )
+    return f"{head}\n\n<!-- {MADE} -->\n\n{intro}\n\n{rest}"
+
+
 def questions_page() -> str:
     """Return ``docs/questions.md``, from the audit's questions."""
     intro = (
@@ -375,6 +387,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/findings-rules.md": findings_reference,
     "docs/commands.md": commands_page,
     "docs/questions.md": questions_page,
+    "docs/coding-agents.md": coding_agents_page,
     "docs/statements.md": statements_page,
     "docs/files.md": files_page,
     "docs/lab-world.md": lab_world_page,

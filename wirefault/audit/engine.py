@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 import time
 from collections import deque
@@ -49,6 +50,7 @@ WAITING_LANES = 6
 """Lanes for agents that wait in a hang, besides those of the workers."""
 _CLEAN_RUNS = 2
 _MARGIN_S = 30.0
+_RESET_BOUND_S = 60.0
 _OPTIONS = "audit.json"
 
 
@@ -69,8 +71,14 @@ class AuditOptions:
     """Runs that the audit has already are not repeated."""
     writes: WritesMode | None = None
     """``answer``: the gateway answers writes in runs with faults; None: if one leaves this machine."""
+    reset: str = ""
+    """A shell command before each run, which puts the world back; runs are then made one after another."""
     confirmed: bool = False
     """Writes beyond this machine may be repeated for real."""
+
+    def patience_after(self, clean: CleanRuns) -> float:
+        """Return the seconds of a hang, after these clean runs."""
+        return self.patience or min(max(MIN_PATIENCE_S, 3 * clean.seconds), MAX_PATIENCE_S)
 
     def save(self, saved: SavedExperiment) -> None:
         """Keep the options beside the plan, for ``load_options``. Raises ``OSError``."""
@@ -164,7 +172,7 @@ def run_audit(
     """Run the audit in a lab of its own. Raises ``OSError`` if a file cannot be written."""
     result, halt = AuditResult(saved), Halt()
     shares_world = saved.plan.configuration.wiring.world is not None
-    lanes = 1 if shares_world else options.workers + WAITING_LANES
+    lanes = 1 if shares_world or options.reset else options.workers + WAITING_LANES
     began = time.monotonic()
 
     def in_lab(lab: RunningLab) -> int:
@@ -183,6 +191,47 @@ def run_audit(
     return result
 
 
+def _recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, RunView]:
+    """Return the complete runs of an audit, by their episodes."""
+    [arm] = saved.plan.arms
+    views: dict[str, RunView] = {}
+    for run_id in saved.run_ids(arm):
+        try:
+            events = read_history(saved.logs, run_id).events()
+            view = view_of(run_id, events, corrections)
+        except (HistoryError, OSError, ValueError):  # killed at its beginning
+            continue
+        if any(isinstance(event, RunFinished) and event.completed for event in events):
+            views[view.trace.episode] = view
+    return views
+
+
+def read_audit(saved: SavedExperiment) -> AuditResult:
+    """Return the result of a saved audit by its histories. Raises ``InputError`` without clean runs."""
+    options, result = load_options(saved), AuditResult(saved, code=0)
+    views = _recorded_runs(saved, options.corrections)
+    keys = [_clean_key(number) for number in range(1, _CLEAN_RUNS + 1)]
+    if not all(key in views for key in keys):
+        raise InputError(f"{saved.experiment_id}: its clean runs did not complete")
+    clean = result.clean = CleanRuns([views[key] for key in keys])
+    result.patience = options.patience_after(clean)
+    result.asks = list(asks_of(options.questions, clean.calls))
+    for ask in result.asks:
+        runs = [views[key] for number in (1, 2, 3) if (key := _key(ask, number)) in views]
+        if runs:
+            answered = tuple(read_faulted(view, ask, clean) for view in runs)
+            result.answers.append(Answer(ask, answered))
+    return result
+
+
+def _clean_key(number: int) -> str:
+    return "clean" if number == 1 else f"clean.r{number}"
+
+
+def _key(ask: Ask, number: int) -> str:
+    return ask.id if number == 1 else f"{ask.id}.r{number}"
+
+
 class _Audit:
     def __init__(
         self,
@@ -197,7 +246,7 @@ class _Audit:
         self._ids = self._new_ids()
         self._lock = threading.Lock()
         self._replies = lab.private_file("writes.jsonl")
-        self._recorded = self._recorded_runs() if options.resumed else {}
+        self._recorded = _recorded_runs(result.saved, options.corrections) if options.resumed else {}
         self.code = 0
 
     def _new_ids(self) -> Iterator[str]:
@@ -205,25 +254,6 @@ class _Audit:
         [arm] = saved.plan.arms
         while True:
             yield from saved.next_run_ids(arm, 1)
-
-    def _recorded_runs(self) -> dict[str, RunView]:
-        """Return the complete runs of an earlier part of the audit, by their episodes.
-
-        The first clean run is repeated if the gateway answers writes by its replies, which are not fields.
-        """
-        saved = self._result.saved
-        [arm] = saved.plan.arms
-        views: dict[str, RunView] = {}
-        for run_id in saved.run_ids(arm):
-            try:
-                events = read_history(saved.logs, run_id).events()
-                view = view_of(run_id, events, self._options.corrections)
-            except (HistoryError, OSError, ValueError):  # killed at its beginning
-                continue
-            ended = any(isinstance(event, RunFinished) and event.completed for event in events)
-            if ended and not (view.trace.episode == "clean" and arm.settings.audit_writes):
-                views[view.trace.episode] = view
-        return views
 
     # learning
 
@@ -233,7 +263,7 @@ class _Audit:
         prompt = result.saved.plan.prompts[0]
         views: list[RunView] = []
         for number in range(1, _CLEAN_RUNS + 1):
-            key = "clean" if number == 1 else f"clean.r{number}"
+            key = _clean_key(number)
             recording = WritesDocument("record", str(self._replies)).dump() if number == 1 else ""
             view = self._run(replace(prompt, key=key), 0, {"audit_writes": recording, "faults": ""})
             if view is None:
@@ -245,9 +275,7 @@ class _Audit:
                 return
         assert result.clean is not None
         clean = result.clean
-        result.patience = self._options.patience or min(
-            max(MIN_PATIENCE_S, 3 * clean.seconds), MAX_PATIENCE_S
-        )
+        result.patience = self._options.patience_after(clean)
         result.asks = list(asks_of(self._options.questions, clean.calls))
         result.sequential = clean.varies
         self._plan_faults()
@@ -343,7 +371,7 @@ class _Audit:
     def _ask(self, ask: Ask, number: int) -> FaultedRun | None:
         result = self._result
         assert result.clean is not None
-        key = ask.id if number == 1 else f"{ask.id}.r{number}"
+        key = _key(ask, number)
         prompt = replace(result.saved.plan.prompts[0], key=key)
         with self._lane(hangs=ask.question.hangs) as lane:
             if self.code:
@@ -383,7 +411,9 @@ class _Audit:
     def _run(self, prompt: Prompt, lane: int, changes: Mapping[str, str] | None = None) -> RunView | None:
         """Run the agent once; None if the audit must end."""
         result = self._result
-        if (recorded := self._recorded.get(prompt.key)) is not None:
+        [arm] = result.saved.plan.arms
+        recorded = self._recorded.get(prompt.key)
+        if recorded is not None and not (prompt.key == _clean_key(1) and arm.settings.audit_writes):
             return recorded
         saved, configuration = result.saved, result.saved.plan.configuration
         [arm] = saved.plan.arms
@@ -394,6 +424,9 @@ class _Audit:
             if prompt.key not in [each.key for each in plan.prompts]:
                 result.saved = replace(saved, plan=replace(plan, prompts=(*plan.prompts, prompt)))
             result.runs += 1
+        if problem := _reset(self._options.reset):
+            self.code, result.problem = LAB_FAILED, problem
+            return None
         settings = arm.settings.model_copy(update=dict(changes or {}))
         log = ProcessLog(configuration.logs, saved.folder / f"{run_id}.txt")
         code = self._lab.run(run_document(run_id, settings, source, is_part=True), log, lane)
@@ -407,6 +440,18 @@ class _Audit:
             self.code = self.code or LAB_FAILED
             result.problem = log.last_lines(1) or str(error)
             return None
+
+
+def _reset(command: str) -> str:
+    """Run the command; return why it failed, or an empty text."""
+    if not command:
+        return ""
+    try:
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=_RESET_BOUND_S)
+    except subprocess.TimeoutExpired:
+        return f"--reset {command}: still running after {_RESET_BOUND_S:.0f} s"
+    last_line = (done.stderr or done.stdout).strip().rpartition("\n")[2]
+    return f"--reset {command}: exit code {done.returncode}: {last_line}" if done.returncode else ""
 
 
 def _is_local(upstream: str) -> bool:

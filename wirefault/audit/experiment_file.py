@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wirefault.audit.answers import Answer, CleanRuns, RunView
+from wirefault.audit.answers import Answer, CleanRuns, RunView, writes_by_host
 from wirefault.audit.engine import AuditResult
 from wirefault.core.yaml_text import dump_yaml
 from wirefault.judging.findings.rules import RULES
@@ -18,7 +18,7 @@ from wirefault.wiring.write_requests import path_template
 _CHECKABLE = frozenset(rule.name for rule in RULES)
 _HEAD = """\
 # Made by `wirefault audit --keep`. Each variant makes one fault certain; its checks are today's good ends.
-# Each run carries out the command's writes.
+# Each run carries out the command's writes{where}.
 """
 
 
@@ -34,7 +34,8 @@ def experiment_text(result: AuditResult, wiring_file: str) -> str:
         "variants": {name: arm for answer in result.answers for name, arm in _arm(answer, result.patience)},
     }
     accepted = "".join(f"# accepted: {line}\n" for line in _accepted(result.answers))
-    return _HEAD + accepted + dump_yaml(experiment)
+    hosts = ", ".join(writes_by_host(result.clean.runs)) if result.clean else ""
+    return _HEAD.format(where=f", at {hosts}" if hosts else "") + accepted + dump_yaml(experiment)
 
 
 def _arm(answer: Answer, patience: float) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -15,9 +15,9 @@ import click
 
 from wirefault.audit.answers import Answer, Corrections
 from wirefault.audit.engine import AuditOptions, AuditResult, Listener, WritesMode, load_options, run_audit
-from wirefault.audit.experiment_file import experiment_text, wiring_text
 from wirefault.audit.question import QUESTIONS, Question
 from wirefault.cli.help import CommandWithProgram, option
+from wirefault.cli.init import KEPT, KEPT_WIRING, check_free, keep_audit
 from wirefault.cli.options import environ_below, logs_in, options, out_option, seed_option, toxiproxy_option
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError, nearest
 from wirefault.experiments.experiment import Experiment
@@ -44,7 +44,6 @@ from wirefault.wiring.subject_spec import PROMPT
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 
 AUDIT = "audit"
-KEPT, KEPT_WIRING = "wirefault.audit.yaml", "wirefault.audit.wiring.yaml"
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 
 
@@ -122,6 +121,13 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         " leaves this machine]",
     ),
     option(
+        "--reset",
+        metavar="COMMAND",
+        default="",
+        section="Faults",
+        help="Run this shell command before each run, to put the world back; one run at a time.",
+    ),
+    option(
         "--yes",
         is_flag=True,
         section="Faults",
@@ -189,6 +195,7 @@ def audit_command(
     mode: WritesMode | None,
     declared: tuple[str, ...],
     reads: tuple[str, ...],
+    reset: str,
     yes: bool,
     workers: int | None,
     patience: float | None,
@@ -213,8 +220,8 @@ def audit_command(
     for name, file in (("--json", json_file), ("--junit", junit)):
         if file is not None and not file.absolute().parent.is_dir():
             raise InputError(f"{name} {file}: no such folder")
-    if keep and (existing := next((file for file in (KEPT, KEPT_WIRING) if Path(file).exists()), "")):
-        raise InputError(f"--keep: {existing} exists already: remove or rename it")
+    if keep:
+        check_free("--keep", KEPT, KEPT_WIRING)
     environ = environ_below(out)
     if resume is not None:
         if program or wiring_file is not None:
@@ -222,7 +229,7 @@ def audit_command(
         saved = load_saved(logs_in(environ), resume, environ)
         saved.require_own_plan("--resume", with_code=True)
         how = load_options(saved)
-        how = replace(how, workers=workers or how.workers, dry_run=dry_run)
+        how = replace(how, workers=workers or how.workers, dry_run=dry_run, reset=reset)
         saved.forget_end()
     else:
         how = AuditOptions(
@@ -232,6 +239,7 @@ def audit_command(
             patience or 0.0,
             dry_run=dry_run,
             writes=mode,
+            reset=reset,
             confirmed=yes,
         )
         wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
@@ -247,19 +255,8 @@ def audit_command(
     if junit is not None:
         junit.write_text(audit_junit(result), encoding="utf-8")
     if keep and result.answers:
-        _keep(result)
+        keep_audit(result)
     sys.exit(code)
-
-
-def _keep(result: AuditResult) -> None:
-    wiring = result.saved.plan.configuration.wiring
-    if wiring.arguments[2:] and Path(wiring.file).is_file():
-        wiring_file = wiring.file
-    else:
-        wiring_file = KEPT_WIRING
-        Path(KEPT_WIRING).write_text(wiring_text(result), encoding="utf-8")
-    Path(KEPT).write_text(experiment_text(result, wiring_file), encoding="utf-8")
-    print_to_stderr(f"kept: {KEPT}; run it: wirefault run {KEPT}")
 
 
 def _plan(
@@ -286,6 +283,8 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None) -> int
         result.saved.write_verdict(document)
     if result.clean and result.answers:
         print_audit(plain_console(stderr=False), result, not_asked)
+        if not result.code:
+            click.echo(f"keep: wirefault init {result.saved.experiment_id}")
     if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
         print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")
     if json_file is not None:

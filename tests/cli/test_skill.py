@@ -1,0 +1,22 @@
+"""``wirefault skill``: instructions that name what exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.commands import wirefault
+from tests.lab.demos import environ_in
+from wirefault.audit.question import QUESTIONS
+from wirefault.judging.findings.differences import DIFFERENCES
+from wirefault.judging.findings.rules import RULES
+
+
+def test_skill_names_existing_rules_and_questions(tmp_path: Path) -> None:
+    ended = wirefault(tmp_path, environ_in(tmp_path), "skill")
+    assert ended.returncode == 0 and ended.stdout.startswith("---\nname: wirefault-audit\n")
+    rules = {rule.name for rule in (*RULES, *DIFFERENCES)}
+    cells = re.findall(r"^\| (`.*?) \|", ended.stdout, re.M)
+    named = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+    assert named and named <= rules
+    assert set(re.findall(r"--ask (\w+)", ended.stdout)) <= set(QUESTIONS)

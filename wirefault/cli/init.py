@@ -1,0 +1,85 @@
+"""``wirefault init``: files for a project from what an audit found."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from wirefault.audit.engine import AuditResult, read_audit
+from wirefault.audit.experiment_file import experiment_text, wiring_text
+from wirefault.cli.help import Command
+from wirefault.cli.options import environ_below, logs_in, options, out_option
+from wirefault.core.errors import InputError
+from wirefault.experiments.saved import load_saved
+from wirefault.lab.process import print_to_stderr
+
+KEPT, KEPT_WIRING = "wirefault.audit.yaml", "wirefault.audit.wiring.yaml"
+_WIRING, _WORKFLOW = "wirefault.yaml", ".github/workflows/wirefault.yml"
+_WORKFLOW_TEXT = """\
+# Made by `wirefault init`: what your agent did well must stay so.
+name: wirefault
+on: [push, pull_request]
+jobs:
+  agent:
+    runs-on: ubuntu-latest
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: {python-version: "3.12"}
+      - run: pip install wirefault
+      # install your agent and start its servers here
+      - run: wirefault run wirefault.audit.yaml --junit wirefault.xml
+      - uses: actions/upload-artifact@v4
+        if: always()
+        with: {name: wirefault, path: wirefault.xml}
+"""
+
+
+@click.command(
+    "init",
+    cls=Command,
+    examples=(
+        "wirefault audit -- python my_agent.py && wirefault init",
+        "wirefault init 20260301-101500-ab12cd",
+    ),
+)
+@options(out_option)
+@click.argument("audit", default="latest")
+def init_command(audit: str, out: Path | None) -> None:
+    """Write a wiring, an experiment and a CI file into this folder, from what an audit found.
+
+    AUDIT is its id, by default the newest run. The experiment has the audit's faults, each certain, and
+    checks for the questions that found nothing. The whole lab comes from wirefault lab init.
+    """
+    check_free("init", _WIRING, KEPT, _WORKFLOW)
+    environ = environ_below(out) if out else dict(os.environ)
+    result = read_audit(load_saved(logs_in(environ), audit, environ))
+    if not any(answer.status == "fine" for answer in result.answers):
+        raise InputError(f"{result.saved.experiment_id}: no question has a good end that a check could keep")
+    files = keep_audit(result, _WIRING)
+    Path(_WORKFLOW).parent.mkdir(parents=True, exist_ok=True)
+    Path(_WORKFLOW).write_text(_WORKFLOW_TEXT, encoding="utf-8")
+    for file in (*files, _WORKFLOW):
+        click.echo(file)
+
+
+def check_free(option_name: str, *files: str) -> None:
+    """Raise ``InputError`` if one of the files exists."""
+    for file in files:
+        if Path(file).exists():
+            raise InputError(f"{option_name}: {file} exists already: remove or rename it")
+
+
+def keep_audit(result: AuditResult, wiring_file: str = KEPT_WIRING) -> list[str]:
+    """Write the audit's experiment, and its wiring unless it has a file; return the files."""
+    wiring, written = result.saved.plan.configuration.wiring, [KEPT]
+    if Path(wiring.file).is_file():
+        wiring_file = wiring.file
+    else:
+        Path(wiring_file).write_text(wiring_text(result), encoding="utf-8")
+        written.insert(0, wiring_file)
+    Path(KEPT).write_text(experiment_text(result, wiring_file), encoding="utf-8")
+    print_to_stderr(f"today's good ends as an experiment: wirefault run {KEPT}")
+    return written
