@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from tests.commands import wirefault
-from tests.lab.demos import environ_in
+from click.testing import CliRunner
+
 from wirefault.audit.question import QUESTIONS
+from wirefault.cli.skill import skill_command
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.rules import RULES
 
 
-def test_skill_names_existing_rules_and_questions(tmp_path: Path) -> None:
-    ended = wirefault(tmp_path, environ_in(tmp_path), "skill")
-    assert ended.returncode == 0 and ended.stdout.startswith("---\nname: wirefault-audit\n")
+def test_skill_names_existing_rules_and_questions() -> None:
+    ended = CliRunner().invoke(skill_command)
+    assert ended.exit_code == 0 and ended.stdout.startswith("---\nname: wirefault-audit\n")
     rules = {rule.name for rule in (*RULES, *DIFFERENCES)}
     cells = re.findall(r"^\| (`.*?) \|", ended.stdout, re.M)
     named = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}

@@ -30,7 +30,7 @@ DRAW = "faults draw found --n 1"
 OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
-    "run": (*OF_WIRINGS, "--link", "--charts", "--lab", "--resume", "--again"),
+    "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again"),
 }
 
 Sees = Callable[[PaperLab], object]
