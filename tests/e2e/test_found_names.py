@@ -102,7 +102,7 @@ def test_loopback_addresses_of_one_port_are_one_link(tmp_path: Path, tap: str) -
         entries = [{"fault": "status", "links": link, "when": {"nth": 3}}]
         ran = call(tmp_path, tap, server, entries, *calls)
         assert [line.split()[-1] for line in ran.stdout.splitlines()] == ["200", "200", "503"], ran.stderr
-        assert [exchange.target for exchange in ran.exchanges(link)] == ["/0", "/1", "/2"]
+        assert sorted(exchange.target for exchange in ran.exchanges(link)) == ["/0", "/1", "/2"]
     assert set(links_in(ran)) == {link}
 
 

@@ -21,7 +21,7 @@ NEEDED = {
     *("annotated_types", "anyio", "babel", "certifi", "charset_normalizer", "click", "cryptography"),
     *("dateutil", "dotenv", "flexcache", "flexparser", "future", "httptools", "idna", "pint", "platformdirs"),
     *("pydantic", "pydantic_core", "re2", "requests", "rich", "starlette", "toxiproxy", "typing_extensions"),
-    *("typing_inspection", "urllib3", "uvicorn", "uvloop", "yaml"),
+    *("typing_inspection", "urllib3", "uvicorn", "uvloop", "websockets", "yaml"),
 }
 OF_THE_LAB = re.compile(
     r"langchain|langgraph|langsmith|groq|httpx|flask|werkzeug|waitress|matplotlib|deep_translator|simpleeval"
