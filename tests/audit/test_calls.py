@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.judging.oracle.histories import exchange
-from wirefault.audit.calls import name_of
+from wirefault.audit.calls import calls_in, name_of
+from wirefault.judging.trace import episode_trace
 from wirefault.wiring.write_requests import path_template
 
 
@@ -34,3 +35,10 @@ def test_operation_is_part_of_name() -> None:
     call = exchange(method="POST", target="/rpc", request_body=body)
     named = name_of(call)
     assert named is not None and named[0] == "POST /rpc eth_send"
+
+
+def test_traces_of_an_sdk_are_no_model_calls() -> None:
+    model = {"link": "openai", "dialect": "openai_responses", "method": "POST"}
+    request = exchange(**model, target="/v1/responses")
+    traced = episode_trace([request, exchange(**model, target="/v1/traces/ingest", fingerprint="f2")])
+    assert [(call.text, call.kind) for call in calls_in(traced)] == [("model 1", "model")]

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.json_values import as_object, as_text, parsed
+from wirefault.dialects.model_requests import may_ask_model
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.stream_forms import recorded_events
 from wirefault.history.events import Exchange
@@ -69,7 +70,8 @@ class Call:
 def calls_in(trace: EpisodeTrace) -> list[Call]:
     """Return the logical calls of the first attempt, in the order in which they began.
 
-    Messages of MCP that call no tool are left out: their number depends on how the server was started.
+    Messages of MCP that call no tool are left out, since their number depends on how the server was started;
+    so are a provider's requests that ask no model, such as an SDK's traces.
     """
     requests = [request for request in trace.requests if request.attempt == 1 and request.exchange]
     writes = {id(write.request): write for write in writes_in(trace)}
@@ -78,7 +80,7 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
     for request in requests:
         exchange = request.exchange
         named = name_of(exchange) if exchange is not None else None
-        if exchange is None or named is None:
+        if exchange is None or named is None or _asks_no_model(request, exchange):
             continue
         name, only = named
         key = CallKey(exchange.link, name)
@@ -149,6 +151,12 @@ def name_of(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
         if value and (field_name == "operationName" or "jsonrpc" in body):
             return f"{name} {value}", {**only, "json": {field_name: value}}
     return name, only
+
+
+def _asks_no_model(request: Request, exchange: Exchange) -> bool:
+    """Whether a request to a provider that was found at run time asks no model."""
+    is_found = request.link is None or request.link.found
+    return exchange.of_model and is_found and not may_ask_model(exchange.target.partition("?")[0])
 
 
 def _body_of(exchange: Exchange) -> Mapping[str, Any]:
