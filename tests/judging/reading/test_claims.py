@@ -87,3 +87,8 @@ def test_whole_answers(answer, acts, claim):
 )
 def test_hostile_texts_are_read_completely(text):
     assert read_claim(text) == "unclear"
+
+
+def test_quoted_task_that_could_not_be_done_is_a_failure() -> None:
+    task = "What is the price of honey?"
+    assert read_claim(f'I could not do "{task}": error: the connection was closed', task) == "failed"
