@@ -327,12 +327,6 @@ class _Audit:
         plan = replace(saved.plan, arms=(replace(arm, settings=settings),))
         result.saved = replace(saved, plan=plan)
 
-    def _writes_beyond(self) -> str:
-        clean = self._result.clean
-        assert clean is not None
-        hosts = writes_by_host(clean.runs)
-        return next((upstream for upstream in hosts if not _is_local(upstream)), "")
-
     # asking
 
     def ask_all(self, listener: Listener) -> None:
