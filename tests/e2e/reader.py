@@ -71,7 +71,7 @@ class Block:
 
     @property
     def is_output(self) -> bool:
-        """Whether the block shows output: it has no language and is no drawing."""
+        """Whether the block shows output: it has no language and is not a drawing."""
         return not self.language and "►" not in self.text
 
 

@@ -25,7 +25,7 @@ PAGES = [
 PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
 BLOCKS = {page: page_blocks(page) for page in PAGES}
 
-# Each group has a clone and a shell of its own; its pages follow each other.
+# Each group has its own clone and shell; its pages follow each other.
 GROUPS = {
     "lab": ("README.md", "docs/files.md"),
     "first steps": ("docs/first-run.md", "docs/your-agent.md", "docs/first-experiment.md"),
@@ -95,7 +95,7 @@ SHORTER = {
     "wirefault run found --workers auto": "wirefault run found/fuzz-stress-7-0001.yaml --workers auto",
     "wirefault run level.yaml --levels 0.1,0.25,0.5,0.75,1,1.5,2 --repeats 100": "{} --dry-run",
 }
-# Words that stand for the reader's own, and a place that the text names.
+# Placeholders that the reader replaces, and a place that the text names.
 OWN_WORDS = {
     "CLONE/": "$CLONE/",
     "compare FIRST SECOND": "compare $(ls logs/experiments | head -1) latest",
@@ -313,7 +313,7 @@ def test_commands_are_in_blocks() -> None:
 def groups(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[list[Played]]]]:
-    """What the commands of each group did, for the groups of the selected tests. They run side by side,
+    """Results of the commands of each group, for the groups of the selected tests. They run side by side,
     because most commands wait.
     """
     network = own_network()

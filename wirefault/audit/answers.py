@@ -1,6 +1,6 @@
-"""What a run with a fault shows, compared with the clean runs. Pure: no oracle, no reading of the prompt.
+"""Compare a run that had a fault with the clean runs. Pure: no oracle, no reading of the prompt.
 
-The findings are those of ``judging.findings``; the clean runs are the control.
+The findings come from ``judging.findings``; the clean runs are the control.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class FaultedRun:
     requests: int = 0
     """More requests than the clean run made."""
     note: str = ""
-    """What it did otherwise than the clean run, without harm that is known."""
+    """How it differed from the clean run, without known harm."""
 
 
 def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
@@ -332,7 +332,7 @@ class Answer:
 
     @property
     def note(self) -> str:
-        """What a run without a finding did otherwise than the clean runs."""
+        """How a run without a finding differed from the clean runs."""
         return next((run.note for run in self.counted if run.note), "")
 
     @property

@@ -28,7 +28,7 @@ _WILDCARDS = re.compile(r"[\[?]")  # of fnmatch; an asterisk in a path may stay 
 
 
 class CallKey(NamedTuple):
-    """What a call asks for, equal in all runs of an agent. ``name``: method and path, or a tool's name."""
+    """A call's identity, equal in all runs of an agent. ``name``: method and path, or a tool's name."""
 
     link: str
     name: str

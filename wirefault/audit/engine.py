@@ -47,7 +47,7 @@ from wirefault.wiring.prompts import Prompt, PromptsSource
 
 MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
 WAITING_LANES = 6
-"""Lanes for agents that wait in a hang, besides those of the workers."""
+"""Further lanes, for agents that wait in a hang."""
 _CLEAN_RUNS = 2
 _MARGIN_S = 30.0
 _RESET_BOUND_S = 60.0
@@ -133,7 +133,7 @@ _KEPT = TypeAdapter(_Kept)
 
 @dataclass
 class AuditResult:
-    """What an audit found so far."""
+    """The answers of an audit so far."""
 
     saved: SavedExperiment
     clean: CleanRuns | None = None
@@ -169,7 +169,7 @@ def run_audit(
     say: Callable[[str], None],
     listener: Listener,
 ) -> AuditResult:
-    """Run the audit in a lab of its own. Raises ``OSError`` if a file cannot be written."""
+    """Run the audit in its own lab. Raises ``OSError`` if a file cannot be written."""
     result, halt = AuditResult(saved), Halt()
     shares_world = saved.plan.configuration.wiring.world is not None
     lanes = 1 if shares_world or options.reset else options.workers + WAITING_LANES

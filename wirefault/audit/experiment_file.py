@@ -39,7 +39,7 @@ def experiment_text(result: AuditResult, wiring_file: str) -> str:
 
 
 def _arm(answer: Answer, patience: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the arm of a question that found nothing; a finding is accepted, and unknown is no good end."""
+    """Yield the arm of a question that found nothing; others have no good end to keep."""
     if answer.status != "fine":
         return
     question = answer.ask.question

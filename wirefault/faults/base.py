@@ -140,13 +140,13 @@ class SocketMessage:
 
 @dataclass(frozen=True)
 class MessageAct:
-    """What happens to a message; the defaults change nothing. Several parts are done in this order."""
+    """Changes of a message; the defaults change nothing. They are applied in this order."""
 
     delay: float = 0.0
-    """Seconds before it goes on; later messages of its sender wait behind it."""
+    """Seconds before it is passed on; later messages of its sender wait behind it."""
     drop: bool = False
     part: float = 1.0
-    """The share of its bytes that goes on."""
+    """The share of its bytes that is passed on."""
     event: bytes = b""
     """A text message for the client, after it."""
     ending: Literal["keep", "close", "reset"] = "keep"

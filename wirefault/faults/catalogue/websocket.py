@@ -106,7 +106,7 @@ class WsDelay(MessageFault):
 
 
 class WsDrop(MessageFault):
-    """Lose messages of a WebSocket connection; the others pass, and nobody gets an error.
+    """Lose messages of a WebSocket connection; the others pass, and neither side gets an error.
 
     Without `nth`, `type` or `at_most` the side falls silent while the connection stays open.
     """

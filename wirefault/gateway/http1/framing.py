@@ -62,7 +62,7 @@ class EndlessBody:
 
 
 class TunnelBytes(EndlessBody):
-    """What follows a change of protocol: bytes that are not of HTTP, so a reader passes them by."""
+    """The body after a change of protocol: bytes that are not of HTTP, so a reader passes them by."""
 
     __slots__ = ()
 

@@ -57,7 +57,7 @@ class Ends(Protocol):
         """End the connection on both sides."""
 
     def client_is_gone(self) -> bool:
-        """Whether bytes for the client reach nobody."""
+        """Whether bytes for the client are discarded."""
 
     def record(self, message: MessageRecord) -> None:
         """Write the message into the history."""
