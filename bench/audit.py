@@ -19,7 +19,7 @@ from typing import Any
 from bench.findings.environments import EXAMPLES, agents
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import shop_at
-from wirefault.audit.answers import Corrections, view_of
+from wirefault.audit.answers import Corrections, read_run
 from wirefault.history.reader import read_history
 
 _PORT = 9000
@@ -48,7 +48,7 @@ def executed_writes(folder: Path) -> int:
     [runs] = folder.rglob("runs")
     logs, count = runs.parent, 0
     for run in sorted(path.name for path in runs.iterdir()):
-        view = view_of(run, read_history(logs, run).events(), Corrections())
+        view = read_run(run, read_history(logs, run).events(), Corrections())
         for request in view.trace.requests:
             exchange = request.exchange
             if exchange and exchange.method == "POST" and exchange.target == "/orders":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.judging.oracle.histories import exchange
-from wirefault.audit.calls import calls_in, name_of
+from wirefault.audit.calls import calls_in, identify_call
 from wirefault.judging.trace import episode_trace
 from wirefault.wiring.write_requests import path_template
 
@@ -27,13 +27,13 @@ def test_path_template_hides_ids(target: str, template: str) -> None:
 def test_operation_is_part_of_name() -> None:
     body = '{"operationName": "PlaceOrder", "query": "mutation {x}"}'
     call = exchange(method="POST", target="/graphql", request_body=body)
-    assert name_of(call) == (
+    assert identify_call(call) == (
         "POST /graphql PlaceOrder",
         {"method": "POST", "path": "/graphql", "json": {"operationName": "PlaceOrder"}},
     )
     body = '{"jsonrpc": "2.0", "method": "eth_send", "id": 1}'
     call = exchange(method="POST", target="/rpc", request_body=body)
-    named = name_of(call)
+    named = identify_call(call)
     assert named is not None and named[0] == "POST /rpc eth_send"
 
 

@@ -66,7 +66,7 @@ class RunView:
         return len(self.trace.exchanges)
 
 
-def view_of(run_id: str, events: Sequence[Event], corrections: Corrections) -> RunView:
+def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> RunView:
     """Read a run with one episode. Raises ``ValueError`` without its beginning."""
     identified = [(f"{run_id}/{id}", event) for id, event in with_ids(events)]
     [trace] = [trace for trace in traces_of(identified) if trace.episode]

@@ -79,7 +79,7 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
     calls: list[Call] = []
     for request in requests:
         exchange = request.exchange
-        named = name_of(exchange) if exchange is not None else None
+        named = identify_call(exchange) if exchange is not None else None
         if exchange is None or named is None or _asks_no_model(request, exchange):
             continue
         name, only = named
@@ -134,7 +134,7 @@ def _with_writes(calls: Sequence[Call]) -> list[Call]:
     return noted[::-1]
 
 
-def name_of(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
+def identify_call(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
     """Return the call's name and the selectors of its key; None for an MCP message that calls no tool."""
     if exchange.tool:
         return exchange.tool, {"tool": exchange.tool}

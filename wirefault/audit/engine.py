@@ -2,42 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from dataclasses import replace
+from typing import Protocol
 from urllib.parse import urlsplit
-
-from pydantic import TypeAdapter
 
 from wirefault.audit.answers import (
     Answer,
     CleanRuns,
-    Corrections,
     FaultedRun,
     RunView,
     passed_calls,
     read_faulted,
-    view_of,
+    read_run,
     writes_by_host,
 )
-from wirefault.audit.question import QUESTIONS, Ask, Question, asks_of
-from wirefault.core.errors import LAB_FAILED, InputError
-from wirefault.core.files import replace_shared
+from wirefault.audit.options import AuditOptions
+from wirefault.audit.question import Ask, plan_asks
+from wirefault.audit.result import CLEAN_RUNS, AuditResult, clean_key, question_key, recorded_runs
+from wirefault.core.errors import LAB_FAILED
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.sockets import is_loopback
-from wirefault.experiments.index import read_document
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.gateway.answered_writes import WritesDocument
-from wirefault.history.events import RunFinished
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
@@ -45,111 +40,10 @@ from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
-MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
 WAITING_LANES = 6
 """Further lanes, for agents that wait in a hang."""
-_CLEAN_RUNS = 2
 _MARGIN_S = 30.0
 _RESET_BOUND_S = 60.0
-_OPTIONS = "audit.json"
-
-
-WritesMode = Literal["real", "answer"]
-
-
-@dataclass(frozen=True)
-class AuditOptions:
-    """How to audit."""
-
-    questions: Sequence[Question]
-    corrections: Corrections = field(default_factory=Corrections)
-    workers: int = 2
-    patience: float = 0.0
-    """Seconds of a hang; 0: three times the clean run, 20 to 65 s."""
-    dry_run: bool = False
-    resumed: bool = False
-    """Runs that the audit has already are not repeated."""
-    writes: WritesMode | None = None
-    """``answer``: the gateway answers writes in runs with faults; None: if one leaves this machine."""
-    reset: str = ""
-    """A shell command before each run, which puts the world back; runs are then made one after another."""
-    confirmed: bool = False
-    """Writes beyond this machine may be repeated for real."""
-
-    def patience_after(self, clean: CleanRuns) -> float:
-        """Return the seconds of a hang, after these clean runs."""
-        return self.patience or min(max(MIN_PATIENCE_S, 3 * clean.seconds), MAX_PATIENCE_S)
-
-    def save(self, saved: SavedExperiment) -> None:
-        """Keep the options beside the plan, for ``load_options``. Raises ``OSError``."""
-        fields = {
-            "questions": [question.name for question in self.questions],
-            "writes": list(self.corrections.writes),
-            "reads": list(self.corrections.reads),
-            "workers": self.workers,
-            "patience": self.patience,
-            "mode": self.writes,
-            "confirmed": self.confirmed,
-        }
-        replace_shared(saved.logs, saved.folder / _OPTIONS, json.dumps(fields).encode())
-
-
-def load_options(saved: SavedExperiment) -> AuditOptions:
-    """Return the options of a saved audit, to resume it. Raises ``InputError`` if it is not an audit."""
-    path = saved.folder / _OPTIONS
-    try:
-        fields = _KEPT.validate_python(read_document(saved.logs, path))
-        questions = [QUESTIONS[name] for name in fields.questions]
-    except FileNotFoundError:
-        raise InputError(
-            f"{saved.experiment_id} is not an audit: wirefault run --resume continues it"
-        ) from None
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
-    return AuditOptions(
-        questions,
-        Corrections(tuple(fields.writes), tuple(fields.reads)),
-        fields.workers,
-        fields.patience,
-        resumed=True,
-        writes=fields.mode,
-        confirmed=fields.confirmed,
-    )
-
-
-@dataclass(frozen=True)
-class _Kept:
-    questions: list[str]
-    writes: list[str]
-    reads: list[str]
-    workers: int
-    patience: float
-    mode: WritesMode | None
-    confirmed: bool
-
-
-_KEPT = TypeAdapter(_Kept)
-
-
-@dataclass
-class AuditResult:
-    """The answers of an audit so far."""
-
-    saved: SavedExperiment
-    clean: CleanRuns | None = None
-    answers: list[Answer] = field(default_factory=list)
-    asks: list[Ask] = field(default_factory=list)
-    """All questions, asked or not."""
-    problem: str = ""
-    """Why nothing could be asked."""
-    code: int = LAB_FAILED
-    seconds: float = 0.0
-    runs: int = 0
-    patience: float = MAX_PATIENCE_S
-    sequential: str = ""
-    """Why runs were made one after another."""
-    writes: WritesMode = "real"
-    """Who carries out writes in runs with faults."""
 
 
 class Listener(Protocol):
@@ -191,47 +85,6 @@ def run_audit(
     return result
 
 
-def _recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, RunView]:
-    """Return the complete runs of an audit, by their episodes."""
-    [arm] = saved.plan.arms
-    views: dict[str, RunView] = {}
-    for run_id in saved.run_ids(arm):
-        try:
-            events = read_history(saved.logs, run_id).events()
-            view = view_of(run_id, events, corrections)
-        except (HistoryError, OSError, ValueError):  # killed at its beginning
-            continue
-        if any(isinstance(event, RunFinished) and event.completed for event in events):
-            views[view.trace.episode] = view
-    return views
-
-
-def read_audit(saved: SavedExperiment) -> AuditResult:
-    """Return the result of a saved audit by its histories. Raises ``InputError`` without clean runs."""
-    options, result = load_options(saved), AuditResult(saved, code=0)
-    views = _recorded_runs(saved, options.corrections)
-    keys = [_clean_key(number) for number in range(1, _CLEAN_RUNS + 1)]
-    if not all(key in views for key in keys):
-        raise InputError(f"{saved.experiment_id}: its clean runs did not complete")
-    clean = result.clean = CleanRuns([views[key] for key in keys])
-    result.patience = options.patience_after(clean)
-    result.asks = list(asks_of(options.questions, clean.calls))
-    for ask in result.asks:
-        runs = [views[key] for number in (1, 2, 3) if (key := _key(ask, number)) in views]
-        if runs:
-            answered = tuple(read_faulted(view, ask, clean) for view in runs)
-            result.answers.append(Answer(ask, answered))
-    return result
-
-
-def _clean_key(number: int) -> str:
-    return "clean" if number == 1 else f"clean.r{number}"
-
-
-def _key(ask: Ask, number: int) -> str:
-    return ask.id if number == 1 else f"{ask.id}.r{number}"
-
-
 class _Audit:
     def __init__(
         self,
@@ -246,7 +99,7 @@ class _Audit:
         self._ids = self._new_ids()
         self._lock = threading.Lock()
         self._replies = lab.private_file("writes.jsonl")
-        self._recorded = _recorded_runs(result.saved, options.corrections) if options.resumed else {}
+        self._recorded = recorded_runs(result.saved, options.corrections) if options.resumed else {}
         self.code = 0
 
     def _new_ids(self) -> Iterator[str]:
@@ -262,8 +115,8 @@ class _Audit:
         result = self._result
         prompt = result.saved.plan.prompts[0]
         views: list[RunView] = []
-        for number in range(1, _CLEAN_RUNS + 1):
-            key = _clean_key(number)
+        for number in range(1, CLEAN_RUNS + 1):
+            key = clean_key(number)
             recording = WritesDocument("record", str(self._replies)).dump() if number == 1 else ""
             view = self._run(replace(prompt, key=key), 0, {"audit_writes": recording, "faults": ""})
             if view is None:
@@ -276,7 +129,7 @@ class _Audit:
         assert result.clean is not None
         clean = result.clean
         result.patience = self._options.patience_after(clean)
-        result.asks = list(asks_of(self._options.questions, clean.calls))
+        result.asks = list(plan_asks(self._options.questions, clean.calls))
         result.sequential = clean.varies
         self._plan_faults()
         if not clean.calls:
@@ -365,7 +218,7 @@ class _Audit:
     def _ask(self, ask: Ask, number: int) -> FaultedRun | None:
         result = self._result
         assert result.clean is not None
-        key = _key(ask, number)
+        key = question_key(ask, number)
         prompt = replace(result.saved.plan.prompts[0], key=key)
         with self._lane(hangs=ask.question.hangs) as lane:
             if self.code:
@@ -407,7 +260,7 @@ class _Audit:
         result = self._result
         [arm] = result.saved.plan.arms
         recorded = self._recorded.get(prompt.key)
-        if recorded is not None and not (prompt.key == _clean_key(1) and arm.settings.audit_writes):
+        if recorded is not None and not (prompt.key == clean_key(1) and arm.settings.audit_writes):
             return recorded
         saved, configuration = result.saved, result.saved.plan.configuration
         [arm] = saved.plan.arms
@@ -429,7 +282,7 @@ class _Audit:
             return None
         try:
             events = read_history(configuration.logs, run_id).events()
-            return view_of(run_id, events, self._options.corrections)
+            return read_run(run_id, events, self._options.corrections)
         except (HistoryError, OSError, ValueError) as error:
             self.code = self.code or LAB_FAILED
             result.problem = log.last_lines(1) or str(error)

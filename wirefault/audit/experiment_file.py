@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wirefault.audit.answers import Answer, CleanRuns, RunView, writes_by_host
-from wirefault.audit.engine import AuditResult
+from wirefault.audit.result import AuditResult
 from wirefault.core.yaml_text import dump_yaml
 from wirefault.judging.findings.rules import RULES
 from wirefault.wiring.links import Link

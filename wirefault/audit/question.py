@@ -153,7 +153,7 @@ class Ask:
         return f"{self.call.text}, {self.question.sentence}"
 
 
-def asks_of(questions: Sequence[Question], clean: Sequence[Call]) -> Iterator[Ask]:
+def plan_asks(questions: Sequence[Question], clean: Sequence[Call]) -> Iterator[Ask]:
     """Yield the questions about each call, numbered."""
     number = 0
     for question in questions:

@@ -14,8 +14,10 @@ from typing import Any
 import click
 
 from wirefault.audit.answers import Answer, Corrections
-from wirefault.audit.engine import AuditOptions, AuditResult, Listener, WritesMode, load_options, run_audit
+from wirefault.audit.engine import Listener, run_audit
+from wirefault.audit.options import AuditOptions, WritesMode, load_options
 from wirefault.audit.question import QUESTIONS, Question
+from wirefault.audit.result import AuditResult
 from wirefault.cli.help import CommandWithProgram, option
 from wirefault.cli.init import KEPT, KEPT_WIRING, check_free, keep_audit
 from wirefault.cli.options import environ_below, logs_in, options, out_option, seed_option, toxiproxy_option

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from wirefault.audit.engine import AuditResult, read_audit
 from wirefault.audit.experiment_file import experiment_text, wiring_text
+from wirefault.audit.result import AuditResult, read_audit
 from wirefault.cli.help import Command
 from wirefault.cli.options import environ_below, logs_in, options, out_option
 from wirefault.core.errors import InputError

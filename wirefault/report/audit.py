@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wirefault.audit.answers import Answer, CleanRuns, model_tokens
 from wirefault.audit.calls import Call
-from wirefault.audit.engine import AuditResult
+from wirefault.audit.result import AuditResult
 from wirefault.history.logs import strip_control
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.report.experiment import junit_text, xml_text
@@ -184,7 +184,7 @@ def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, An
     return {
         "experiment": result.saved.experiment_id,
         "title": result.saved.plan.experiment.title,
-        "verdict": verdict_of(result),
+        "verdict": audit_verdict(result),
         "command": list(result.saved.plan.configuration.wiring.arguments[2:]),
         "problem": result.problem,
         "runs": result.runs,
@@ -200,7 +200,7 @@ def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, An
     }
 
 
-def verdict_of(result: AuditResult) -> str:
+def audit_verdict(result: AuditResult) -> str:
     """Return the audit's verdict in a word or two."""
     if result.problem or not result.answers:
         return "nothing asked"

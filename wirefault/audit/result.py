@@ -1,0 +1,77 @@
+"""The result of an audit, and how it is read back from the histories of its runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from wirefault.audit.answers import Answer, CleanRuns, Corrections, RunView, read_faulted, read_run
+from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, load_options
+from wirefault.audit.question import Ask, plan_asks
+from wirefault.core.errors import LAB_FAILED, InputError
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.history.events import RunFinished
+from wirefault.history.reader import HistoryError, read_history
+
+CLEAN_RUNS = 2
+
+
+@dataclass
+class AuditResult:
+    """The answers of an audit so far."""
+
+    saved: SavedExperiment
+    clean: CleanRuns | None = None
+    answers: list[Answer] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+    """All questions, asked or not."""
+    problem: str = ""
+    """Why nothing could be asked."""
+    code: int = LAB_FAILED
+    seconds: float = 0.0
+    runs: int = 0
+    patience: float = MAX_PATIENCE_S
+    sequential: str = ""
+    """Why runs were made one after another."""
+    writes: WritesMode = "real"
+    """Who carries out writes in runs with faults."""
+
+
+def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, RunView]:
+    """Return the complete runs of an audit, by their episodes."""
+    [arm] = saved.plan.arms
+    views: dict[str, RunView] = {}
+    for run_id in saved.run_ids(arm):
+        try:
+            events = read_history(saved.logs, run_id).events()
+            view = read_run(run_id, events, corrections)
+        except (HistoryError, OSError, ValueError):  # killed at its beginning
+            continue
+        if any(isinstance(event, RunFinished) and event.completed for event in events):
+            views[view.trace.episode] = view
+    return views
+
+
+def read_audit(saved: SavedExperiment) -> AuditResult:
+    """Return the result of a saved audit by its histories. Raises ``InputError`` without clean runs."""
+    options, result = load_options(saved), AuditResult(saved, code=0)
+    views = recorded_runs(saved, options.corrections)
+    keys = [clean_key(number) for number in range(1, CLEAN_RUNS + 1)]
+    if not all(key in views for key in keys):
+        raise InputError(f"{saved.experiment_id}: its clean runs did not complete")
+    clean = result.clean = CleanRuns([views[key] for key in keys])
+    result.patience = options.patience_after(clean)
+    result.asks = list(plan_asks(options.questions, clean.calls))
+    for ask in result.asks:
+        runs = [views[key] for number in (1, 2, 3) if (key := question_key(ask, number)) in views]
+        if runs:
+            answered = tuple(read_faulted(view, ask, clean) for view in runs)
+            result.answers.append(Answer(ask, answered))
+    return result
+
+
+def clean_key(number: int) -> str:
+    return "clean" if number == 1 else f"clean.r{number}"
+
+
+def question_key(ask: Ask, number: int) -> str:
+    return ask.id if number == 1 else f"{ask.id}.r{number}"
