@@ -40,8 +40,8 @@ def rate_evidence(k: int, n: int, threshold: float, k_high: int | None = None) -
     """Return the evidence of ``k`` successes in ``n`` trials about their rate.
 
     The mixture is a uniform distribution over the rates on one side of the threshold. ``k_high``: the
-    successes if all open trials were some; evidence above then counts ``k``, evidence below ``k_high``. Raises
-    ``ValueError`` unless 0 <= k <= n and 0 < threshold < 1.
+    successes if all open trials were some; evidence above then counts ``k``, evidence below ``k_high``.
+    Raises ``ValueError`` unless 0 <= k <= n and 0 < threshold < 1.
     """
     most = k if k_high is None else k_high
     if not 0 <= k <= most <= n:
@@ -52,7 +52,7 @@ def rate_evidence(k: int, n: int, threshold: float, k_high: int | None = None) -
 
 
 def _log_above(k: int, n: int, threshold: float) -> float:
-    """Log of the integral of p^k (1-p)^(n-k) over p > threshold, by its weight and the value at the threshold.
+    """Log of the mean of p^k (1-p)^(n-k) over p > threshold, by its value at the threshold.
 
     With the beta integral as a binomial tail it is the sum over j <= k of
     k! (n-k)! / (j! (n+1-j)!) odds^(k-j), with odds = (1 - threshold) / threshold; all terms are positive.
@@ -173,8 +173,10 @@ def run_length(rate: float, threshold: float, cap: int, every: int = 1, alpha: f
 
 @lru_cache(maxsize=16)
 def boundaries(threshold: float, cap: int, alpha: float = ALPHA) -> tuple[Sequence[int], Sequence[int]]:
-    """Return, by the number of trials, the fewest successes that decide for a rate above the threshold, and the
-    most that decide for one below it. Numbers that cannot decide are ``n + 1`` and -1.
+    """Return, by the number of trials, the successes that decide.
+
+    First the fewest that decide for a rate above the threshold (``n + 1``: none), then the most that decide
+    for one below it (-1: none).
     """
     needed = math.log(1 / alpha)
     highs, fewest_failures = [1], [1]
