@@ -14,9 +14,10 @@ from typing import Any
 import click
 
 from wirefault.audit.answers import Answer, Corrections
+from wirefault.audit.calls import Call
 from wirefault.audit.engine import Listener, run_audit
 from wirefault.audit.options import AuditOptions, WritesMode, load_options
-from wirefault.audit.question import QUESTIONS, Question
+from wirefault.audit.question import PLACES, QUESTIONS, About, Question
 from wirefault.audit.result import AuditResult
 from wirefault.cli.help import CommandWithProgram, option
 from wirefault.cli.init import KEPT, KEPT_WIRING, check_free, keep_audit
@@ -27,14 +28,8 @@ from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import load_saved, save
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.report.audit import (
-    audit_as_json,
-    audit_junit,
-    print_answer,
-    print_audit,
-    print_calls,
-    print_plan,
-)
+from wirefault.report.audit import print_answer, print_audit, print_calls, print_plan
+from wirefault.report.audit_files import audit_as_json, audit_junit
 from wirefault.report.reproduce import EXEC_DEFAULTS
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
@@ -46,6 +41,7 @@ from wirefault.wiring.subject_spec import PROMPT
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 
 AUDIT = "audit"
+_ABOUT: Mapping[About, str] = {"write": "writes", "read": "reads", "model": "model", "mcp": "MCP"}
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 
 
@@ -252,7 +248,7 @@ def audit_command(
         how.save(saved)
         print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
     choice = choose_toxiproxy(toxiproxy, saved.plan.configuration.environ)
-    result = run_audit(saved, how, choice, print_to_stderr, _Console())
+    result = run_audit(saved, how, choice, print_to_stderr, _Console(listed=dry_run))
     code = _show(result, how, json_file)
     if junit is not None:
         junit.write_text(audit_junit(result), encoding="utf-8")
@@ -284,9 +280,8 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None) -> int
         result.saved.write_plan()
         result.saved.write_verdict(document)
     if result.clean and result.answers:
-        print_audit(plain_console(stderr=False), result, not_asked)
-        if not result.code:
-            click.echo(f"keep: wirefault init {result.saved.experiment_id}")
+        keep = f"wirefault init {result.saved.experiment_id}"
+        print_audit(plain_console(stderr=False), result, not_asked, keep)
     if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
         print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")
     if json_file is not None:
@@ -295,15 +290,15 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None) -> int
 
 
 class _Console(Listener):
-    def __init__(self) -> None:
-        self._console = plain_console(stderr=True)
+    def __init__(self, *, listed: bool) -> None:
+        self._console, self._listed = plain_console(stderr=True), listed
 
     def learned(self, result: AuditResult) -> None:
         print_calls(self._console, result)
         if result.problem:
             print_to_stderr(f"error: {result.problem}")
         elif result.asks:
-            print_plan(self._console, result)
+            print_plan(self._console, result, listed=self._listed)
 
     def answered(self, answer: Answer) -> None:
         print_answer(self._console, answer)
@@ -337,16 +332,28 @@ def _questions(names: Sequence[str], *, every: bool) -> list[Question]:
 
 
 def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:
+    """Return the questions that fit no call, with the reason, and how many more --all asks."""
     if result.clean is None:
         return []
+    calls = result.clean.calls
     chosen = {ask.question.name for ask in result.asks}
-    lines = []
+    missing = {about: name for about, name in _ABOUT.items() if not any(_is_about(c, about) for c in calls)}
+    reasons: dict[str, None] = {}
     for question in questions:
-        if question.name not in chosen:
-            why = "no stream" if question.needs_stream else f"no such {question.about} call"
-            lines.append(f"{question.name} ({why})")
+        if question.name in chosen:
+            continue
+        if question.about in missing:
+            reasons[f"{missing[question.about]} (none)"] = None
+        elif question.needs_stream and not any(call.streams for call in calls):
+            reasons[f"{question.name} (answers do not stream)"] = None
+        else:
+            reasons[f"{question.name} (no call there: {PLACES[question.where]})"] = None
     others = len([name for name in QUESTIONS if name not in {q.name for q in questions}])
-    return [*lines, f"{others} more with --all"] if others else lines
+    return [*reasons, f"{others} more with --all"] if others else [*reasons]
+
+
+def _is_about(call: Call, about: About) -> bool:
+    return call.of_mcp if about == "mcp" else call.kind == about
 
 
 def _wiring(

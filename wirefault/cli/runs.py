@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from wirefault.judging.summary import Summary
 
 _CODES = {"not worse": 0, "worse": DEVIATED, "unknown": UNKNOWN}
+_QUESTION = re.compile(r"q\d+(\.r\d)?")
 _out = option(
     "--out",
     type=click.Path(path_type=Path),
@@ -96,12 +98,15 @@ def show_command(
 ) -> None:
     """Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.
 
-    EPISODE is its key or its place; without one all episodes are listed.
+    EPISODE is its key or its place; without one all episodes are listed. A question of an audit can come
+    alone: wirefault show q07 is wirefault show latest q07.
     """
     from wirefault.report.terminal import plain_console
     from wirefault.report.timeline import timeline_of
     from wirefault.report.timeline_text import print_timeline
 
+    if episode is None and _QUESTION.fullmatch(run):
+        run, episode = "latest", run
     recording = _recording(run, out)
     recorded, evidence = recording.arm(arm), recording.evidence
     if episode is None:

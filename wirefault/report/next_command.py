@@ -50,9 +50,14 @@ def _rank_of_outcome(episode: EpisodeJudgement) -> int:
 
 def why_line(run: str, episode: str, logs: Path, *, arm: str = "", lab_id: str = "") -> str:
     """Return ``why: wirefault show RUN EPISODE``, which works as printed in the folder of the run."""
+    return f"why: {episode_command(run, episode, logs, arm=arm, lab_id=lab_id)}"
+
+
+def episode_command(run: str, episode: str, logs: Path, *, arm: str = "", lab_id: str = "") -> str:
+    """Return ``wirefault show RUN EPISODE``, which works as printed in the folder of the run."""
     end = ["--", episode] if episode.startswith("-") else [episode]
     words = ["wirefault", "show", run, *([f"--arm={arm}"] if arm else [])]
-    return f"why: {command_on_run(words, end, logs, lab_id)}"
+    return command_on_run(words, end, logs, lab_id)
 
 
 def command_on_run(words: Sequence[str], end: Sequence[str], logs: Path, lab_id: str = "") -> str:

@@ -1,0 +1,71 @@
+"""Answers of an audit as printed lines."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from wirefault.audit.answers import Answer, FaultedRun, Seen
+from wirefault.audit.calls import Call, CallKey
+from wirefault.audit.groups import asked_text, finding_groups
+from wirefault.audit.question import QUESTIONS, Ask
+from wirefault.judging.checker import Severity
+from wirefault.report.audit import print_answer
+
+ORDER = Call(CallKey("shop", "POST /orders"), 1, "write", {})
+MAIL = Call(CallKey("mail", "POST /mails"), 1, "write", {})
+
+
+def answer(
+    id: str, question: str, call: Call, text: str, severity: Severity = "harmful", runs: int = 2
+) -> Answer:
+    seen = Seen("write_repeated", severity, text, ())
+    return Answer(Ask(id, QUESTIONS[question], call), (FaultedRun("r", "finding", (seen,)),) * runs)
+
+
+def test_same_sentence_for_several_questions_is_one_finding() -> None:
+    lost = answer("q01", "lost_reply", ORDER, "it was sent again 3 ms after its reply was lost")
+    hang = answer("q04", "write_hangs", ORDER, "it was sent again 20 ms after its reply was lost", runs=1)
+    other = answer("q02", "lost_reply", MAIL, "it was sent again 5 ms after its reply was lost")
+    [group] = finding_groups([lost, other, hang])
+    assert group.text == (
+        "POST /orders, reply lost after it was carried out, or it hangs after it was carried out, or "
+        "POST /mails, reply lost after it was carried out: "
+        "it was sent again 3 to 20 ms after its reply was lost"
+    )
+    assert (group.ids, group.times) == (["q01", "q02", "q04"], (5, 5))
+
+
+def test_worst_findings_come_first() -> None:
+    risk = answer("q01", "lost_reply", ORDER, "there was no limit", "risky")
+    harm = answer("q09", "write_5xx", ORDER, "it was executed 2 times")
+    more = answer("q10", "write_5xx", MAIL, "it was executed 3 times")
+    assert [group.ids for group in finding_groups([risk, harm, more])] == [["q09"], ["q10"], ["q01"]]
+
+
+def test_call_is_named_once() -> None:
+    answers = [answer("q01", "lost_reply", ORDER, ""), answer("q02", "write_5xx", ORDER, "")]
+    assert (
+        asked_text(answers) == "POST /orders, reply lost after it was carried out, or refused with 503 once"
+    )
+
+
+def printed(width: int, **console: Any) -> list[str]:
+    output = StringIO()
+    text = "it was sent again 3 ms after its reply was lost; both were executed, with no Idempotency-Key"
+    print_answer(Console(file=output, width=width, **console), answer("q01", "lost_reply", ORDER, text))
+    return output.getvalue().splitlines()
+
+
+def test_terminal_lines_wrap_under_the_word_and_end_with_the_question() -> None:
+    lines = printed(80, force_terminal=True, color_system=None)
+    assert len(lines) > 1 and max(map(len, lines)) <= 80
+    assert lines[0].startswith("HARM  POST /orders") and lines[1].startswith("      ")
+    assert lines[-1].endswith("2 of 2  q01") and len(lines[-1]) == 80
+
+
+def test_piped_finding_is_one_line() -> None:
+    [line] = printed(110)
+    assert line.endswith("with no Idempotency-Key  2 of 2  q01")

@@ -1,0 +1,121 @@
+"""An audit as JSON and as JUnit XML."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from wirefault.audit.answers import Answer
+from wirefault.audit.calls import Call
+from wirefault.audit.groups import FindingGroup, finding_groups
+from wirefault.audit.result import AuditResult
+from wirefault.report.audit import show_command
+from wirefault.report.experiment import junit_text, xml_text
+
+
+def audit_junit(result: AuditResult) -> str:
+    """Return JUnit XML with a case per question: a finding is a failure, an unknown answer an error."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.saved.plan.experiment.title))
+    for answer in result.answers:
+        names = {
+            "classname": answer.ask.call.key.link,
+            "name": xml_text(f"{answer.ask.id} {answer.ask.text}"),
+        }
+        case = ElementTree.SubElement(suite, "testcase", names)
+        worst = answer.worst
+        if answer.status == "unknown":
+            ElementTree.SubElement(case, "error", message=xml_text(answer.why))
+        elif worst is not None and worst.severity in ("harmful", "risky"):
+            failure = ElementTree.SubElement(case, "failure", message=xml_text(worst.text), type=worst.rule)
+            seen, of = answer.times
+            failure.text = xml_text(f"seen in {seen} of {of} runs\nwhy: {show_command(result, answer)}")
+    if result.problem:
+        case = ElementTree.SubElement(suite, "testcase", classname="audit", name="clean runs")
+        ElementTree.SubElement(case, "error", message=xml_text(result.problem))
+    return junit_text(root)
+
+
+def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, Any]:
+    """Return the audit as one JSON object."""
+    clean = result.clean
+    return {
+        "experiment": result.saved.experiment_id,
+        "title": result.saved.plan.experiment.title,
+        "verdict": audit_verdict(result),
+        "command": list(result.saved.plan.configuration.wiring.arguments[2:]),
+        "problem": result.problem,
+        "runs": result.runs,
+        "seconds": round(result.seconds, 3),
+        "patience_s": result.patience,
+        "writes": result.writes,
+        "calls": [_call_as_json(call) for call in clean.calls] if clean else [],
+        "unreachable": clean.unreachable if clean else [],
+        "varies": result.sequential,
+        "incomparable": clean.incomparable if clean else "",
+        "findings": [_group_as_json(group, result) for group in finding_groups(result.answers)],
+        "answers": list(_answers_as_json(result.answers)),
+        "not_asked": list(not_asked),
+    }
+
+
+def audit_verdict(result: AuditResult) -> str:
+    """Return the audit's verdict in a word or two."""
+    if result.problem or not result.answers:
+        return "nothing asked"
+    findings = sum(answer.status == "finding" for answer in result.answers)
+    return f"{findings} findings" if findings != 1 else "1 finding"
+
+
+def _call_as_json(call: Call) -> dict[str, Any]:
+    return {
+        "link": call.key.link,
+        "name": call.key.name,
+        "ordinal": call.ordinal,
+        "kind": call.kind,
+        "text": call.text,
+        "executed": call.executed,
+    }
+
+
+def _group_as_json(group: FindingGroup, result: AuditResult) -> dict[str, Any]:
+    """Return what the console prints as one line."""
+    seen, of = group.times
+    return {
+        "severity": group.worst.severity,
+        "finding": group.worst.rule,
+        "text": group.text,
+        "questions": group.ids,
+        "calls": list(dict.fromkeys(answer.ask.call.text for answer in group.answers)),
+        "seen": seen,
+        "of": of,
+        "show": show_command(result, group.answers[0]),
+    }
+
+
+def _answers_as_json(answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
+    for answer in answers:
+        worst, (seen, of) = answer.worst, answer.times
+        yield {
+            "id": answer.ask.id,
+            "question": answer.ask.question.name,
+            "text": answer.ask.text,
+            "link": answer.ask.call.key.link,
+            "call": answer.ask.call.key.name,
+            "status": answer.status,
+            "severity": worst.severity if worst else None,
+            "finding": worst.rule if worst else None,
+            "finding_text": worst.text if worst else None,
+            "also": [
+                {"finding": each.rule, "severity": each.severity, "text": each.text} for each in answer.others
+            ],
+            "seen": seen if worst else 0,
+            "of": of,
+            "why": answer.why,
+            "note": answer.note,
+            "runs": [
+                {"run": run.run_id, "status": run.status, "seconds": round(run.seconds, 3), "why": run.why}
+                for run in answer.runs
+            ],
+        }
