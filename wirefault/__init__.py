@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wirefault.experiments.safety import Safety
     from wirefault.faults.base import Fault
     from wirefault.judging.checker import CheckResult
+    from wirefault.subjects.functions.marking import tool
     from wirefault.subjects.subject import AttemptContext, SubjectResult
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Safety",
     "SubjectResult",
     "run",
+    "tool",
 ]
 
 # imported on first use, since every process of a lab imports this package
@@ -55,6 +57,7 @@ _MODULES = {
     "Safety": "wirefault.experiments.safety",
     "SubjectResult": "wirefault.subjects.subject",
     "run": "wirefault.experiments.run_experiment",
+    "tool": "wirefault.subjects.functions.marking",
 }
 
 

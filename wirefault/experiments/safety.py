@@ -170,7 +170,7 @@ def untouchable(safety: Safety, wiring: Wiring) -> str:
 
 def _targets(wiring: Wiring) -> Iterator[tuple[str, str]]:
     for link in wiring.links:
-        if not link.is_of_lab and not link.is_stdio:
+        if not (link.is_of_lab or link.is_stdio or link.is_in_process):
             yield f"the link {link.name}", link.upstream
     if isinstance(wiring.subject, HttpSpec):
         yield "the subject", wiring.subject.http

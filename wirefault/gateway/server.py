@@ -29,6 +29,7 @@ from wirefault.gateway.endpoint import (
     url_endpoint,
 )
 from wirefault.gateway.exchange.connection import ClientConnection
+from wirefault.gateway.functions import FunctionArrival, FunctionCallers
 from wirefault.gateway.intercept.egress import Egress, dial_policy
 from wirefault.gateway.intercept.first_bytes import FirstBytes
 from wirefault.gateway.lane import Lane, LinkListener, StateNotes
@@ -77,6 +78,7 @@ class Gateway:
             on_model=partial(notes.add_model, topology.lab_id, topology.lane),
         )
         self._stdio_servers = StdioServers(topology.lab_id)
+        self._callers: list[FunctionCallers] = []
         self._new_links: dict[str, tuple[Address, asyncio.Server]] = {}
         self._logs = logs
         self._logged: set[tuple[str, str]] = set()
@@ -115,6 +117,8 @@ class Gateway:
                 tunnels.cancel()
             self.lane.close("the gateway was stopped")
             self._stdio_servers.close()
+            for callers in self._callers:
+                callers.close()
             self._state_notes.close()
             await serving
 
@@ -171,6 +175,11 @@ class Gateway:
         )
         if link.is_stdio:
             return partial(StdioArrival, listener, self._stdio_servers)
+        if link.is_in_process:
+            callers = FunctionCallers()
+            self._callers.append(callers)
+            listener = replace(listener, endpoint=replace(listener.endpoint, opener=callers.open))
+            return partial(FunctionArrival, listener, callers)
         if self._intercepted is not None:
             return self._intercepted.protocols(listener)
         if link.is_of_lab and not link.takes_model:
@@ -198,6 +207,8 @@ class Gateway:
     def _endpoint(self, link: Link) -> Endpoint:
         if link.is_stdio:
             return Endpoint("", 0, b"stdio", is_lab=False)  # each message gets its own endpoint
+        if link.is_in_process:
+            return Endpoint("", 0, b"the process", is_lab=False)
         if not link.is_of_lab:
             # the subject's address includes the upstream's path: paths are not rewritten
             endpoint = replace(url_endpoint(link.upstream, self._context), base_path=None)

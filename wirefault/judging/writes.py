@@ -280,8 +280,10 @@ def _has_whole_reply(exchange: Exchange) -> bool:
 
 
 def _server(name: str, link: Link | None) -> str:
-    """Two links may lead to one server, except to the lab's servers and to those on standard input."""
-    return name if link is None or link.is_of_lab or link.is_stdio else link.upstream or name
+    """Two links may lead to one server, except the lab's, those on standard input, and functions."""
+    if link is None or link.is_of_lab or link.is_stdio or link.is_in_process:
+        return name
+    return link.upstream or name
 
 
 # what became of them

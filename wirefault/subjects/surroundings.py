@@ -21,9 +21,10 @@ from wirefault.dialects.mcp import MCP
 from wirefault.history.writer import history_file
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
+from wirefault.subjects.functions.connections import VARIABLE as FUNCTIONS_VARIABLE
 from wirefault.subjects.process import OutputTail
 from wirefault.subjects.taps.tap import NO_TAP, Tap
-from wirefault.wiring.links import SCRIPTED, Link
+from wirefault.wiring.links import FUNCTIONS_HOST, FUNCTIONS_PORT, RETURN_PORT, SCRIPTED, Link
 from wirefault.wiring.subject_spec import CommandSpec, ServiceSpec
 from wirefault.wiring.topology import Topology, topology_file
 from wirefault.wiring.wiring import Wiring
@@ -183,15 +184,39 @@ def make_surroundings(wiring: Wiring, configuration: Configuration, tap: Tap = N
     """Return the surroundings for a run of that wiring behind that tap."""
     topology = configuration.topology
     scripted = wiring.intercept is not None and wiring.intercept.models == "scripted"
+    environ = tap.environ(run_environ(configuration.environ, wiring.links, topology, scripted=scripted))
     return Surroundings(
         where=wiring.file or "the command line",
         folder=wiring.folder.absolute(),
         logs=configuration.logs.absolute(),
-        environ=tap.environ(run_environ(configuration.environ, wiring.links, topology, scripted=scripted)),
+        environ={**environ, **function_variables(wiring.links, topology, tap, environ)},
         links={link.name: link_address(link, topology) for link in wiring.links},
         redact=Redaction(configuration.environ).text,
         tap=tap,
     )
+
+
+_FUNCTIONS_STARTUP = LIBRARY / "subjects" / "functions" / "startup"
+
+
+def function_variables(
+    links: Iterable[Link], topology: Topology, tap: Tap, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the variables by which Python processes of the subject call their tools through the lab.
+
+    Empty without interception and without a link of functions.
+    """
+    wired = next((link.name for link in links if link.is_in_process), None)
+    if tap.kind is not None:
+        place = f"{FUNCTIONS_HOST}:{FUNCTIONS_PORT} {FUNCTIONS_HOST}:{RETURN_PORT}"
+        if tap.kind == "proxy":
+            place += f" {topology.ingress}"
+    elif wired is not None:
+        place = f"{topology.proxies[wired]} {topology.gateways[wired]}"
+    else:
+        return {}
+    path = os.pathsep.join(filter(None, (str(_FUNCTIONS_STARTUP), environ.get("PYTHONPATH"))))
+    return {FUNCTIONS_VARIABLE: place, "PYTHONPATH": path}
 
 
 class AttemptFiles:

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from wirefault.core.errors import nearest
 from wirefault.core.sockets import Address, is_loopback
@@ -22,6 +22,11 @@ HTTP = "http"
 LAB = "lab"
 SCRIPTED = "scripted"
 STDIO = "stdio"
+PYTHON = "python"
+# Under interception, a Python process calls its own functions at this host: at the first port through the
+# link's proxy, at the second one straight, for their return.
+FUNCTIONS_HOST, FUNCTIONS_PORT, RETURN_PORT = "functions.wirefault.internal", 80, 81
+FUNCTIONS_NAME = "functions"
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,8 @@ class Link:
     name: str
     upstream: str = LAB
     """An address with its path prefix, ``lab`` (a tool service that the lab starts), ``scripted`` (the
-    scripted model) or ``stdio`` (an MCP server that the subject starts)."""
+    scripted model), ``stdio`` (an MCP server that the subject starts) or ``python`` (functions of the
+    subject's own processes)."""
     dialect: str = HTTP
     """``http``, ``mcp`` or the name of a model's API."""
     env: tuple[str, ...] = ()
@@ -87,11 +93,18 @@ class Link:
         return self.upstream == STDIO
 
     @property
+    def is_in_process(self) -> bool:
+        """Return whether its calls are of functions of the subject's own processes: ``POST /NAME`` if the
+        function is marked as a write, else ``QUERY /NAME``.
+        """
+        return self.upstream == PYTHON
+
+    @property
     def base_path(self) -> str:
         """Return the upstream's path prefix, which is also in the subject's address; empty for the lab's
         servers.
         """
-        return "" if self.is_of_lab else urlsplit(self.upstream).path.rstrip("/")
+        return "" if self.is_of_lab or self.is_in_process else urlsplit(self.upstream).path.rstrip("/")
 
     def proxy_name(self, lane: int = 0) -> str:
         """Return Toxiproxy's name for this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
@@ -102,7 +115,12 @@ class Link:
 
         ``tool``: the tool that it calls, on an MCP link.
         """
-        call = tool if self.dialect == MCP.name else f"{method.upper()} {target.partition('?')[0]}"
+        path = target.partition("?")[0]
+        call = tool if self.dialect == MCP.name else f"{method.upper()} {path}"
+        if self.is_in_process:
+            call = unquote(path[1:])
+            if method == "POST":
+                return True
         return any(fnmatchcase(call, pattern) for pattern in self.writes)
 
     @classmethod
@@ -118,7 +136,8 @@ class Link:
             writes=tuple(entry.get("writes", ())),
             writes_declared="writes" in entry,
             key=entry.get("key", ""),
-            hosts=tuple(host.lower() for host in entry.get("hosts", ())),
+            hosts=tuple(host.lower() for host in entry.get("hosts", ()))
+            or ((FUNCTIONS_HOST,) if upstream == PYTHON else ()),
             planted=entry.get("planted", False),
             service={LAB: f"{name}_tool", SCRIPTED: name}.get(upstream, ""),
             port=entry.get("port", 0),
@@ -355,6 +374,8 @@ def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scr
     answers for the providers.
     """
     host = host.lower().rstrip(".")
+    if host == FUNCTIONS_HOST:
+        return Link(_free(FUNCTIONS_NAME, taken), PYTHON, hosts=(host,), found=True)
     model = _model_at(host)
     if model is not None and scripted:
         name, dialect = model

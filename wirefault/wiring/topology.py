@@ -157,8 +157,10 @@ def own_addresses(topology: Topology) -> list[Address]:
     """Return the lab's servers that are no way to an upstream: a subject may not use them."""
     toxiproxy = Address.parse(topology.toxiproxy.partition("://")[2])
     parts = [topology.manager, topology.control, toxiproxy, topology.ingress, topology.egress]
-    # the MCP shim connects its servers to the gateway straight
-    gateways = [topology.gateways[link.name] for link in topology.links if not link.is_stdio]
+    # the MCP shim connects its servers to the gateway straight, and so return the calls of functions
+    gateways = [
+        topology.gateways[link.name] for link in topology.links if not (link.is_stdio or link.is_in_process)
+    ]
     return [*(part for part in parts if part is not None), *gateways]
 
 

@@ -31,6 +31,7 @@ from wirefault.wiring.links import (
     HTTP,
     LAB,
     LAB_WIRING,
+    PYTHON,
     SCRIPTED,
     STDIO,
     Link,
@@ -96,7 +97,11 @@ class McpSpec(Spec):
 class LinkSpec(Spec):
     """One entry of ``links``."""
 
-    upstream: str = Field("", description="http(s)://host[:port][/prefix], `scripted` or `lab`")
+    upstream: str = Field(
+        "",
+        description="http(s)://host[:port][/prefix], `scripted`, `lab`, or `python` for functions of a Python"
+        " subject",
+    )
     mcp: McpSpec | None = Field(None, description="an MCP server over stdio, instead of an upstream")
     dialect: str = Field(
         HTTP, description="the API spoken there: http, mcp, or a model's, for example openai_chat"
@@ -106,8 +111,8 @@ class LinkSpec(Spec):
     )
     writes: list[str] = Field(
         default_factory=list,
-        description="calls that change state: METHOD /path, on an MCP link a tool's name; * for any part;"
-        " [] if none does",
+        description="calls that change state: METHOD /path, on links of MCP and functions a name; * for any"
+        " part; [] if none does",
     )
     hosts: list[str] = Field(
         default_factory=list,
@@ -142,7 +147,7 @@ def build_link(file: SpecFile, name: str, spec: LinkSpec, allowed: Collection[st
         if not _VARIABLE.fullmatch(variable):
             raise file.error((*at, "env"), f"{variable!r} is not a valid variable name")
     check_hosts(file, (*at, "hosts"), spec.hosts)
-    if spec.dialect != MCP.name:
+    if spec.dialect != MCP.name and spec.upstream != PYTHON:
         _check_calls(file, (*at, "writes"), spec.writes)
     elif spec.tools:
         raise file.error((*at, "tools"), "an MCP server names its tools itself: leave them out")
@@ -177,6 +182,10 @@ def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collecti
             raise file.error(at, "the scripted model needs a model link: set its dialect")
         return
     if upstream == LAB:
+        return
+    if upstream == PYTHON:
+        if spec.dialect != HTTP:
+            raise file.error((*at[:-1], "dialect"), "functions have no dialect: leave it out")
         return
     parts = urlsplit(upstream)
     try:

@@ -27,6 +27,8 @@ def reply_outage(exchange: Exchange) -> str:
     reply = exchange.reply
     if reply.upstream_status is None or reply.reader is None:
         return ""
+    if exchange.listener.link.is_in_process:  # an exception of the subject's own function
+        return ""
     if not exchange.request_done:  # the server did not read it all, so its kind may be unknown
         return tool_outage(Reply((), b"", reply.upstream_status), whole=False)
     if not exchange.keyed:

@@ -309,10 +309,10 @@ class Ingress:
             return None
 
     async def _record(self, connection: OpenConnection) -> None:
-        if connection.attempt is not None:
+        route = connection.route
+        if connection.attempt is not None and not (isinstance(route, Route) and route.unrecorded):
             event = connection.as_event(connection.attempt, time.perf_counter())
             await self._history.record(connection.attempt, event)
-            route = connection.route
             if isinstance(route, Route) and (route.unlinked or route.only_http2):
                 past = _past_lab(event, only_http2=route.only_http2)
                 await self._history.record(connection.attempt, past)

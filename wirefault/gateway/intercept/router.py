@@ -37,7 +37,15 @@ from wirefault.gateway.intercept.splice import TLS_RECORD, readable
 from wirefault.history.events import ONLY_HTTP2
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import FoundLink
-from wirefault.wiring.links import MAX_FOUND_LINKS, Link, found_link, is_model_host
+from wirefault.wiring.links import (
+    FUNCTIONS_HOST,
+    FUNCTIONS_PORT,
+    MAX_FOUND_LINKS,
+    RETURN_PORT,
+    Link,
+    found_link,
+    is_model_host,
+)
 from wirefault.wiring.topology import Topology, own_addresses
 
 _OPENED_WITHIN_S = 15.0
@@ -157,6 +165,11 @@ class LinkRoutes:
         except TimeoutError:
             raise NoLink(f"the link {name} was not opened within {_OPENED_WITHIN_S:g} s") from None
 
+    async def gateway(self, name: str) -> Address:
+        """Return where the gateway listens for that link. Raises ``sqlite3.Error``."""
+        wired = self._topology().gateways.get(name)
+        return wired or Address.parse((await self._row(name)).gateway)
+
     async def _row(self, name: str) -> FoundLink:
         return next(row for row in await self._state.link_rows() if row.link.name == name)
 
@@ -168,7 +181,7 @@ def _server(host: str, port: int) -> tuple[str, int]:
 
 def _is_same(link: Link, other: Link) -> bool:
     """Whether both links lead to one server, in the same scheme."""
-    if link.is_of_lab or other.is_of_lab:
+    if any(each.is_of_lab or each.is_in_process for each in (link, other)):
         return (link.upstream, link.hosts) == (other.upstream, other.hosts)
     schemes = [urlsplit(each.upstream).scheme for each in (link, other)]
     servers = [server_of(each.upstream) for each in (link, other)]
@@ -186,6 +199,8 @@ class Route:
     unlinked: bool = False
     # its client speaks nothing else
     only_http2: bool = False
+    # it carries no request of the subject
+    unrecorded: bool = False
 
     @property
     def tunnelled(self) -> bool:
@@ -253,6 +268,8 @@ class Router:
                 )
             if self._link_routes.is_of_lab(host, arrival.port):
                 raise Refused(403, "the subject may not call the lab's own servers", why=NETWORK_CLOSED)
+        if arrival.host == FUNCTIONS_HOST:
+            return await self._to_functions(arrival)
         if is_loopback(arrival.host):
             await self._take_name(arrival)
         if self._find_route(arrival) is None and _is_bare_address(arrival):
@@ -371,6 +388,19 @@ class Router:
         except (NoLink, sqlite3.Error, SettingsError) as error:
             raise Refused(502, str(error), why=str(error), lab_failed=True) from None
         return await self._dial(route, arrival)
+
+    async def _to_functions(self, arrival: Arrival) -> Route:
+        """Return the route of a function's call, or the straight one for its return. Raises ``Refused``."""
+        try:
+            wired = self._link_routes.wired(arrival.host, arrival.port)
+            route = wired or await self._link_routes.find(arrival.host, FUNCTIONS_PORT, "http")
+            if arrival.port != RETURN_PORT:
+                return await self._dial(route, arrival)
+            gateway = await self._link_routes.gateway(route.link)
+            server = await dial(socket.socket(), (gateway.host, gateway.port))
+        except (TooManyLinks, NoLink, sqlite3.Error, SettingsError, OSError) as error:
+            raise Refused(502, str(error), why=str(error), lab_failed=True) from None
+        return Route(server, unrecorded=True)
 
     async def _try_host(self, arrival: Arrival) -> None:
         """Raise ``Refused`` for a host that cannot be dialled: invented ones must not use up all links."""
