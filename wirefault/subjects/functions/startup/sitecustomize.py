@@ -1,4 +1,4 @@
-"""Runs at the start of each Python process of a subject, by its ``PYTHONPATH``: marks the tools of frameworks.
+"""Marks the tools of frameworks at the start of each Python process of a subject, by its ``PYTHONPATH``.
 
 The environment's own ``sitecustomize``, if it has one, runs first.
 """
