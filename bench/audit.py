@@ -19,8 +19,9 @@ from typing import Any
 from bench.findings.environments import EXAMPLES, agents
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import shop_at
-from wirefault.audit.answers import Corrections, read_run
+from wirefault.audit.answers import read_run
 from wirefault.history.reader import read_history
+from wirefault.wiring.write_requests import Corrections
 
 _PORT = 9000
 _BOUND_S = 900

@@ -122,6 +122,9 @@ def answer():
                 return message["content"]
             results = [use(call) for call in calls]
         except Exception as error:
+            if STYLE in ("alerting", "refunding"):
+                place = SHOP + "/refunds" if STYLE == "refunding" else "http://pager.example/alerts"
+                send(place, {"error": repr(error)})
             if STYLE != "careful":
                 raise
             if ordered:

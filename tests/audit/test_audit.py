@@ -97,6 +97,25 @@ def test_answered_writes_reach_server_only_in_clean_runs(tmp_path: Path, servers
     assert code == 1 and "none carried out again" in printed
 
 
+def test_write_that_only_a_fault_causes_is_refused(tmp_path: Path, servers: Servers) -> None:
+    code, result, printed = audit(tmp_path, servers, "alerting", "--ask", "model_down_after_write")
+    [answer] = result["answers"]
+    assert (code, answer["status"]) == (2, "unknown"), printed
+    assert "it attempts POST /alerts of http://pager.example, which no clean run does" in printed
+    [run] = {each["run"] for each in answer["runs"][:1]}
+    text = (tmp_path / ".wirefault" / "logs" / "runs" / run / "gateway-0.jsonl").read_text()
+    alerts = [line for line in text.splitlines() if '"target":"/alerts"' in line]
+    assert alerts and all('"forwarded":false' in line and '"status":403' in line for line in alerts)
+
+
+def test_refused_further_write_to_the_same_server_is_a_finding(tmp_path: Path, servers: Servers) -> None:
+    options = ["--ask", "model_down_after_write", "--writes", "answer"]
+    code, result, printed = audit(tmp_path, servers, "refunding", *options)
+    [answer] = result["answers"]
+    assert (code, answer["finding"], answer["severity"]) == (1, "extra_writes", "risky"), printed
+    assert answer["finding_text"].startswith("it attempts POST /refunds, never in the clean runs")
+
+
 def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Servers) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     command = [sys.executable, "agent.py", servers.model, servers.shop, "careful"]

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
-from wirefault.dialects.http import Reply, Request, dump_json
-from wirefault.gateway.answered_writes import AnsweredWrites, WritesDocument
-from wirefault.gateway.endpoint import Endpoint
+from tests.gateway.lab import Lab
+from tests.gateway.test_after_write import shop_lab
+from wirefault.core.redaction import Redaction
+from wirefault.dialects.http import Reply, Request, dump_json, json_reply
+from wirefault.gateway.answered_writes import (
+    NOT_KEPT,
+    NOT_RECORDED,
+    AnsweredWrites,
+    WritesDocument,
+    without_secrets,
+)
+from wirefault.gateway.endpoint import Endpoint, Player
 from wirefault.settings.settings import SettingsError
+from wirefault.wiring.links import Link
 
 SHOP = Endpoint("shop.example", 443, b"shop.example", is_lab=False)
+SHOP_LINK = Link("shop", "https://shop.example")
 
 
-def recorded(file: Path, *bodies: dict[str, Any]) -> AnsweredWrites:
-    """Record a reply for each of these orders, and answer by them."""
-    recording = AnsweredWrites.of(WritesDocument("record", str(file)).dump())
-    assert recording is not None
-    recorder = recording.endpoint("shop", "POST", "/orders", SHOP).recorder
+def chosen(document: WritesDocument, call: str, link: Link = SHOP_LINK, *, probable: bool = True) -> Endpoint:
+    writes = AnsweredWrites.of(document.dump())
+    assert writes is not None
+    return writes.endpoint(link, call, SHOP, probable=probable)
+
+
+def record(file: Path, *bodies: dict[str, Any]) -> None:
+    """Record a reply for each of these orders."""
+    recorder = chosen(WritesDocument("record", str(file)), "POST /orders").recorder
     assert recorder is not None
+    file.touch()
     for body in bodies:
         recorder.ask(order())(Reply((("Content-Type", "application/json"),), dump_json(body), 201))
-    passed = {"shop": ["POST /search"]}
-    answering = AnsweredWrites.of(WritesDocument("answer", str(file), passed).dump())
-    assert answering is not None
-    return answering
+
+
+def recorded(file: Path, *bodies: dict[str, Any]) -> Player:
+    """Record a reply for each of these orders; return the player that answers by them."""
+    record(file, *bodies)
+    player = chosen(WritesDocument("answer", str(file)), "POST /orders").player
+    assert player is not None
+    return player
 
 
 def order(key: str = "", target: str = "/orders") -> Request:
@@ -35,9 +57,7 @@ def order(key: str = "", target: str = "/orders") -> Request:
     return Request(headers, b"{}", "POST", target)
 
 
-def replies(answering: AnsweredWrites, *requests: Request) -> list[Any]:
-    player = answering.endpoint("shop", "POST", "/orders", SHOP).player
-    assert player is not None
+def replies(player: Player, *requests: Request) -> list[Any]:
     return [reply and json.loads(reply.body) for reply in map(player.next_reply, requests)]
 
 
@@ -64,14 +84,71 @@ def test_unrecorded_write_has_no_reply(tmp_path: Path) -> None:
     assert replies(recorded(tmp_path / "writes", {"id": 1}), order(target="/refunds")) == [None]
 
 
+def test_reads_reach_their_server(tmp_path: Path) -> None:
+    (tmp_path / "writes").touch()
+    document = WritesDocument(
+        "answer", str(tmp_path / "writes"), writes=("GET /fire",), reads=("POST /find",)
+    )
+    assert chosen(document, "GET /orders", probable=False) is SHOP
+    assert chosen(document, "POST /find") is SHOP
+    assert chosen(document, "GET /fire", probable=False).player is not None
+
+
 @pytest.mark.parametrize(
-    ("method", "target"),
-    [("GET", "/orders"), ("POST", "/search?q=mug"), ("POST", "/v1/chat/completions")],
+    ("upstream", "answered"),
+    [("http://127.0.0.1:9000", False), ("http://shop.test", False), ("https://api.pager.example", True)],
 )
-def test_reads_and_model_requests_reach_their_server(tmp_path: Path, method: str, target: str) -> None:
-    assert recorded(tmp_path / "writes").endpoint("shop", method, target, SHOP) is SHOP
+def test_local_writes_are_carried_out_if_only_others_are_answered(upstream: str, answered: bool) -> None:
+    endpoint = chosen(WritesDocument("answer", "", only_beyond=True), "POST /alerts", Link("it", upstream))
+    assert (endpoint.player is not None) is answered
+    assert endpoint.player is None or endpoint.player.next_reply(order(target="/alerts")) is None
+
+
+def test_kept_replies_answer_after_the_lab_has_gone(tmp_path: Path) -> None:
+    file, copy = tmp_path / "writes", tmp_path / "copy"
+    record(file, {"id": 7}, {"id": 8, "access_token": "s3cret-s3cret-s3cret"})
+    text, hidden = without_secrets(file.read_bytes(), Redaction())
+    copy.write_bytes(text)
+    assert hidden == 1 and b"s3cret" not in base64.b64decode(json.loads(text.splitlines()[0])["body"]) + text
+    file.unlink()
+    player = chosen(WritesDocument("answer", str(file), str(copy)), "POST /orders").player
+    assert player is not None
+    assert replies(player, order(), order()) == [{"id": 7}, None]
+    assert player.not_recorded == NOT_KEPT
+
+
+def test_missing_replies_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="missing"):
+        AnsweredWrites.of(WritesDocument("answer", str(tmp_path / "writes")).dump())
 
 
 def test_unreadable_setting_is_refused() -> None:
     with pytest.raises(SettingsError, match="AUDIT_WRITES"):
         AnsweredWrites.of("{}")
+
+
+# in the gateway
+
+
+def test_gateway_honours_idempotency_keys(tmp_path: Path) -> None:
+    file = str(tmp_path / "writes")
+    with shop_lab(tmp_path, json_reply(200, {"id": 1})) as lab:
+        lab.begin(audit_writes=WritesDocument("record", file).dump())
+        post(lab, "/orders")
+        lab.begin(audit_writes=WritesDocument("answer", file).dump())
+        assert [post(lab, "/orders", key).json()["id"] for key in ("a", "a", "b")] == [1, 1, 2]
+
+
+def test_gateway_refuses_mutations_and_forwards_queries(tmp_path: Path) -> None:
+    (tmp_path / "writes").touch()
+    with shop_lab(tmp_path) as lab:
+        lab.begin(audit_writes=WritesDocument("answer", str(tmp_path / "writes")).dump())
+        bodies = [{"query": "{orders {id}}"}, {"query": "mutation {order {id}}"}]
+        assert [post(lab, "/graphql", body=body).status_code for body in bodies] == [200, 403]
+        refused = lab.exchange()
+        assert (refused.forwarded, refused.error) == (False, NOT_RECORDED)
+
+
+def post(lab: Lab, path: str, key: str = "", body: Any = None) -> requests.Response:
+    headers = {"Idempotency-Key": key} if key else {}
+    return requests.post(lab.url("shop", path), json=body or {"item": "mug"}, headers=headers, timeout=5)

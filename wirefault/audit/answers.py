@@ -5,44 +5,32 @@ The findings come from ``judging.findings``; the clean runs are the control.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Literal
 
 from wirefault.audit.calls import Call, calls_in, same_way, varying_call
 from wirefault.audit.question import Ask
+from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
+from wirefault.gateway.answered_writes import NOT_RECORDED
 from wirefault.history.events import Event, Exchange, InterceptionFailed, RunStarted, WentPastLab
 from wirefault.history.reader import with_ids
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
-from wirefault.judging.findings.differences import MIN_CONTROL, ONE_FAILURE, differences
+from wirefault.judging.findings.differences import EXTRA_WRITES, MIN_CONTROL, ONE_FAILURE, differences
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, judge_trace
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import writes_in
 from wirefault.wiring.links import Link, Links
-from wirefault.wiring.write_requests import path_template
+from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, Corrections, path_template
 
 Status = Literal["finding", "fine", "unknown"]
 _LINK = re.compile(r" of \S+(?= was executed)")
 _CONTROL = re.compile(r"\bin each of (\d+) control episodes\b")
-
-
-@dataclass(frozen=True)
-class Corrections:
-    """The user's corrections of the list of writes: patterns such as ``POST /search``."""
-
-    writes: tuple[str, ...] = ()
-    reads: tuple[str, ...] = ()
-
-    def is_write(self, name: str, *, probable: bool) -> bool:
-        """Return whether the call changes state, by the corrections and then by its kind."""
-        if any(fnmatchcase(name, pattern) for pattern in self.reads):
-            return False
-        return probable or any(fnmatchcase(name, pattern) for pattern in self.writes)
 
 
 @dataclass(frozen=True)
@@ -209,7 +197,8 @@ def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
     def unknown(why: str, *, another_way: bool = False) -> FaultedRun:
         return FaultedRun(run.run_id, "unknown", (), why, another_way, run.seconds, more)
 
-    if run.judged.outcome == "invalid":
+    refused = refused_writes(run.trace)
+    if run.judged.outcome == "invalid" and not refused:
         return unknown(run.judged.why or "the lab failed")
     records = [record for record in run.judged.faults if record.entry == ask.id]
     injected = [record for record in records if record.reached("injected")]
@@ -221,6 +210,10 @@ def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
     if not same_way(run.calls, clean.calls, ask.call):
         return unknown("the agent took another way before the fault", another_way=True)
     seen = tuple(_seen(run, ask, clean))
+    if refused:
+        seen = tuple(_seen_before(run, seen, refused[0].start)) or _attempted(run, refused[0], clean)
+        if not seen:
+            return unknown(refusal(run.trace, refused[0]))
     if seen:
         return FaultedRun(run.run_id, "finding", seen, "", False, run.seconds, more)
     if run.conduct is None:
@@ -230,6 +223,33 @@ def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
     return FaultedRun(
         run.run_id, "fine", (), "", False, run.seconds, more, _note(run.conduct, clean.conducts[0])
     )
+
+
+def _seen_before(run: RunView, seen: Iterable[Seen], moment: float) -> Iterator[Seen]:
+    """Yield the findings whose evidence was complete before Wirefault refused a write.
+
+    Later ones may be about the refusal, which is not the agent's failure.
+    """
+    ends = {id: request.end for request in run.trace.requests for id in request.ids}
+    for each in seen:
+        if each.evidence and all(ends.get(id, math.inf) <= moment for id in each.evidence):
+            yield each
+
+
+def _attempted(run: RunView, refused: Exchange, clean: CleanRuns) -> tuple[Seen, ...]:
+    """Return the finding about a further write to a server that the clean runs write to.
+
+    Empty if it may replace a write that was not carried out, or if a repetition changes nothing more.
+    """
+    written = {call.key.link for call in clean.calls if call.kind == "write"}
+    is_further = refused.link in written and refused.method not in IDEMPOTENT_METHODS
+    if run.conduct is None or clean.incomparable or not is_further or refused.error != NOT_RECORDED:
+        return ()
+    if _not_carried_out(run.conduct, clean.conducts[0]):
+        return ()
+    text = f"{attempt_text(refused)}, never in the clean runs; Wirefault refused it"
+    ids = [id for request in run.trace.requests if request.exchange is refused for id in request.ids]
+    return (Seen(EXTRA_WRITES.name, "risky", text, tuple(ids)),)
 
 
 def _note(conduct: Conduct, clean: Conduct) -> str:
@@ -354,28 +374,17 @@ def writes_by_host(views: Sequence[RunView]) -> Mapping[str, list[str]]:
     return {upstream: list(names) for upstream, names in by_host.items()}
 
 
-def passed_calls(view: RunView, corrections: Corrections) -> tuple[dict[str, list[str]], str]:
-    """Return by link the calls with another method than GET that only read, so that they may be forwarded.
-
-    Also a clause about a path that serves reads and writes alike; empty if there is none.
-    """
-    read: dict[str, dict[str, None]] = {}
-    written: dict[str, set[str]] = {}
+def mixed_call(view: RunView) -> str:
+    """Return a clause about a path that carries reads and writes alike; empty without one."""
+    read: set[tuple[str, str]] = set()
+    written: set[tuple[str, str]] = set()
     for request in view.trace.requests:
         exchange = request.exchange
         if exchange is None or exchange.method in ("GET", "HEAD", "OPTIONS") or request.of_model:
             continue
         call = f"{exchange.method} {path_template(exchange.target)}"
-        if request.is_write:
-            written.setdefault(exchange.link, set()).add(call)
-        else:
-            read.setdefault(exchange.link, {})[call] = None
-    for link, calls in written.items():
-        both = calls.intersection(read.get(link, {}))
-        if both:
-            return {}, f"{sorted(both)[0]} of {link} carries reads and writes"
-    passed = {link: list(calls) for link, calls in read.items()}
-    return {link: [*passed.get(link, []), *corrections.reads] for link in {*passed, *written}}, ""
+        (written if request.is_write else read).add((exchange.link, call))
+    return next((f"{call} of {link} carries reads and writes" for link, call in sorted(read & written)), "")
 
 
 def model_tokens(views: Iterable[RunView]) -> int | None:

@@ -10,15 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Protocol
-from urllib.parse import urlsplit
+from typing import Literal, Protocol
 
 from wirefault.audit.answers import (
     Answer,
     CleanRuns,
     FaultedRun,
     RunView,
-    passed_calls,
+    mixed_call,
     read_faulted,
     read_run,
     writes_by_host,
@@ -28,11 +27,10 @@ from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.result import CLEAN_RUNS, AuditResult, clean_key, question_key, recorded_runs
 from wirefault.core.errors import LAB_FAILED
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.core.sockets import is_loopback
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
-from wirefault.gateway.answered_writes import WritesDocument
+from wirefault.gateway.answered_writes import WritesDocument, stays_here
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
@@ -117,7 +115,7 @@ class _Audit:
         views: list[RunView] = []
         for number in range(1, CLEAN_RUNS + 1):
             key = clean_key(number)
-            recording = WritesDocument("record", str(self._replies)).dump() if number == 1 else ""
+            recording = self._writes_document("record").dump() if number == 1 else ""
             view = self._run(replace(prompt, key=key), 0, {"audit_writes": recording, "faults": ""})
             if view is None:
                 return
@@ -145,28 +143,40 @@ class _Audit:
         result, options = self._result, self._options
         assert result.clean is not None
         hosts = writes_by_host(result.clean.runs)
-        beyond = next((upstream for upstream in hosts if not _is_local(upstream)), "")
+        beyond = next((upstream for upstream in hosts if not stays_here(upstream)), "")
         result.writes = options.writes or ("answer" if beyond else "real")
         if result.writes == "real" and beyond and not options.confirmed:
             return (
                 f"--writes real: it writes to {beyond}, not this machine, and each run would write there"
                 " again; add --yes if that is what you want"
             )
-        if result.writes == "real":
+        if result.writes == "real" and options.writes == "real" and options.confirmed:
             return ""
-        passed, mixed = passed_calls(result.clean.runs[0], self._options.corrections)
-        if mixed:
+        mixed = mixed_call(result.clean.runs[0])
+        if result.writes == "answer" and mixed:
             return (
                 f"{mixed}, so the gateway cannot answer its writes in the server's place; to carry them out"
                 " for real in each run, add --writes real --yes"
             )
-        document = WritesDocument("answer", str(self._replies), passed).dump()
+        document = self._writes_document("answer", only_beyond=result.writes == "real").dump()
         [arm] = result.saved.plan.arms
         settings = arm.settings.model_copy(update={"audit_writes": document})
         result.saved = replace(
             result.saved, plan=replace(result.saved.plan, arms=(replace(arm, settings=settings),))
         )
         return ""
+
+    def _writes_document(
+        self, mode: Literal["record", "answer"], *, only_beyond: bool = False
+    ) -> WritesDocument:
+        corrections = self._options.corrections
+        return WritesDocument(
+            mode,
+            str(self._replies),
+            only_beyond=only_beyond,
+            writes=corrections.writes,
+            reads=corrections.reads,
+        )
 
     def _plan_faults(self) -> None:
         """Make one fault set with an entry for each question, which is met in that question's episodes."""
@@ -299,14 +309,6 @@ def _reset(command: str) -> str:
         return f"--reset {command}: still running after {_RESET_BOUND_S:.0f} s"
     last_line = (done.stderr or done.stdout).strip().rpartition("\n")[2]
     return f"--reset {command}: exit code {done.returncode}: {last_line}" if done.returncode else ""
-
-
-def _is_local(upstream: str) -> bool:
-    """Whether a write there stays on this machine, or on a network for tests."""
-    if "://" not in upstream:  # of the lab
-        return True
-    host = urlsplit(upstream).hostname or ""
-    return is_loopback(host) or host.endswith((".test", ".local"))
 
 
 def _needs_another(answer: Answer) -> bool:

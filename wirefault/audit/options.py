@@ -9,12 +9,13 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from wirefault.audit.answers import CleanRuns, Corrections
+from wirefault.audit.answers import CleanRuns
 from wirefault.audit.question import QUESTIONS, Question
 from wirefault.core.errors import InputError
 from wirefault.core.files import replace_shared
 from wirefault.experiments.index import read_document
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.wiring.write_requests import Corrections
 
 MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
 _OPTIONS = "audit.json"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from wirefault.audit.answers import Answer, CleanRuns, Corrections, RunView, read_faulted, read_run
+from wirefault.audit.answers import Answer, CleanRuns, RunView, read_faulted, read_run
 from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, load_options
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.core.errors import LAB_FAILED, InputError
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import RunFinished
 from wirefault.history.reader import HistoryError, read_history
+from wirefault.wiring.write_requests import Corrections
 
 CLEAN_RUNS = 2
 

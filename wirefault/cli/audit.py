@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from wirefault.audit.answers import Answer, Corrections
+from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
 from wirefault.audit.engine import Listener, run_audit
 from wirefault.audit.options import AuditOptions, WritesMode, load_options
@@ -39,6 +39,7 @@ from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.subject_spec import PROMPT
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
+from wirefault.wiring.write_requests import Corrections
 
 AUDIT = "audit"
 _ABOUT: Mapping[About, str] = {"write": "writes", "read": "reads", "model": "model", "mcp": "MCP"}

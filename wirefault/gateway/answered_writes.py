@@ -1,7 +1,8 @@
 """Writes that the gateway answers in the place of their server, by the replies of a clean run.
 
 An audit repeats an agent many times. Beyond this machine, only the clean runs carry out their writes. The
-first one's replies are recorded; the later runs get these, so that no write reaches the server again.
+first one's replies are recorded; the later runs get these, so that no write reaches the server again. A write
+without a recorded reply is refused.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from fnmatch import fnmatchcase
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter
 
+from wirefault.core.redaction import Redaction
+from wirefault.core.sockets import is_loopback
 from wirefault.dialects.http import Reply, Request
-from wirefault.dialects.model_requests import may_ask_model
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.settings.settings import SettingsError
-from wirefault.wiring.write_requests import path_template
+from wirefault.wiring.links import Link
+from wirefault.wiring.write_requests import Corrections, path_template
 
 NOT_RECORDED = "the clean run made no such write, and the audit sends none to this server"
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "CONNECT", "TRACE"})
+NOT_KEPT = "the clean run's reply to this write has a secret, so it is not kept, and the audit sends none"
 _IDEMPOTENCY_KEYS = ("Idempotency-Key", "X-Idempotency-Key")
 _ID_NAME = re.compile(r"(?:^|_)(?:id|number|no|ref|reference)$|[a-z](?:Id|Number|Ref)$")
 _LAST_DIGITS = re.compile(r"(\d+)(?=\D*$)")
@@ -37,14 +40,28 @@ class WritesDocument:
 
     mode: Literal["record", "answer"]
     file: str
-    passed: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By link: patterns of calls with another method than GET that only read, so that they are forwarded."""
+    """The replies, in the user's private folder; it is removed with the lab."""
+    copy: str = ""
+    """The replies without secrets, kept with the audit: read where ``file`` is gone."""
+    only_beyond: bool = False
+    """Answer only writes that leave this machine; others go to their servers."""
+    writes: Sequence[str] = ()
+    reads: Sequence[str] = ()
+    """The user's corrections of the list of writes."""
 
     def dump(self) -> str:
         return json.dumps(asdict(self), sort_keys=True)
 
 
 _DOCUMENT = TypeAdapter(WritesDocument)
+
+
+def stays_here(upstream: str) -> bool:
+    """Whether a write to that server stays on this machine, or on a network for tests."""
+    if "://" not in upstream:  # of the lab
+        return True
+    host = urlsplit(upstream).hostname or ""
+    return is_loopback(host) or host.endswith((".test", ".local"))
 
 
 @dataclass(frozen=True)
@@ -54,9 +71,8 @@ class _Recorded:
     link: str
     call: str
     """Method and path, with ids as ``*``."""
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
+    reply: Reply | None
+    """None if it has a secret and is not kept."""
 
 
 class AnsweredWrites:
@@ -64,10 +80,11 @@ class AnsweredWrites:
 
     def __init__(self, document: WritesDocument) -> None:
         self._document = document
+        self._corrections = Corrections(tuple(document.writes), tuple(document.reads))
         self._endpoints: dict[str, Endpoint] = {}
         self._recorded: dict[tuple[str, str], list[_Recorded]] = {}
-        if document.mode == "answer":
-            for each in _read(Path(document.file)):
+        if document.mode == "answer" and not document.only_beyond:
+            for each in _read(document):
                 self._recorded.setdefault((each.link, each.call), []).append(each)
 
     @classmethod
@@ -77,34 +94,36 @@ class AnsweredWrites:
             return None
         try:
             return cls(_DOCUMENT.validate_json(setting))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, LookupError, TypeError) as error:
             raise SettingsError(
                 f"AUDIT_WRITES: the replies of the clean runs cannot be read: {error}"
             ) from None
 
-    def endpoint(self, link: str, method: str, target: str, usual: Endpoint) -> Endpoint:
-        """Return the upstream of that request: ``usual``, unless the request may be a write."""
-        if not self._may_write(link, method, target) or usual.opener is not None:
-            return usual
-        known = self._endpoints.get(link)
-        if known is None:
-            if self._document.mode == "record":
-                known = replace(usual, recorder=_WriteRecorder(Path(self._document.file), link))
-            else:
-                player = _WritePlayer(link, self._recorded)
-                known = Endpoint("", 0, usual.authority, is_lab=False, player=player)
-            self._endpoints[link] = known
-        return known
+    def endpoint(self, link: Link, call: str, usual: Endpoint, *, probable: bool) -> Endpoint:
+        """Return the upstream of a request: ``usual``, unless it is a write that the run must not carry out.
 
-    def _may_write(self, link: str, method: str, target: str) -> bool:
-        if method in _SAFE_METHODS or may_ask_model(target.partition("?")[0]):
-            return False
-        call = f"{method} {path_template(target)}"
-        return not any(fnmatchcase(call, pattern) for pattern in self._document.passed.get(link, ()))
+        ``call``: its method and path, or the MCP tool. ``probable``: it looks like a write.
+        """
+        document = self._document
+        if usual.opener is not None or not self._corrections.is_write(call, probable=probable):
+            return usual
+        if document.only_beyond and (usual.is_lab or stays_here(link.upstream)):
+            return usual
+        known = self._endpoints.get(link.name)
+        if known is None:
+            if document.mode == "record":
+                known = replace(usual, recorder=_WriteRecorder(Path(document.file), link.name))
+            else:
+                player = _WritePlayer(link.name, self._recorded)
+                known = Endpoint("", 0, usual.authority, is_lab=False, player=player)
+            self._endpoints[link.name] = known
+        return known
 
 
 class _WriteRecorder:
     """Appends each write and its reply to the file. Implements ``Recorder``."""
+
+    keeps_errors = True
 
     def __init__(self, file: Path, link: str) -> None:
         self._file, self._link = file, link
@@ -125,20 +144,38 @@ class _WriteRecorder:
             file.write(json.dumps(row) + "\n")
 
 
-def _read(file: Path) -> list[_Recorded]:
-    rows = (
-        [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
-    )
-    return [
-        _Recorded(
-            row["link"],
-            row["call"],
-            row["status"],
-            tuple((name, value) for name, value in row["headers"]),
-            base64.b64decode(row["body"]),
-        )
-        for row in rows
-    ]
+def without_secrets(replies: bytes, redaction: Redaction) -> tuple[bytes, int]:
+    """Return the recorded replies as they may be kept, and the number of those that may not.
+
+    A reply with a secret keeps only its place: without the secret it would be another reply.
+    """
+    rows, hidden = [json.loads(line) for line in replies.splitlines()], 0
+    for row in rows:
+        body = base64.b64decode(row["body"]).decode("utf-8", "surrogateescape")
+        headers = [[name, redaction.text(f"{name}: {value}")] for name, value in row["headers"]]
+        clean = [[name, f"{name}: {value}"] for name, value in row["headers"]]
+        has_cookie = any(name.lower() == "set-cookie" for name, _ in row["headers"])
+        if has_cookie or headers != clean or redaction.body(body) != body:
+            hidden += 1
+            del row["headers"], row["body"], row["status"]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows), hidden
+
+
+def _read(document: WritesDocument) -> list[_Recorded]:
+    file = Path(document.file)
+    if not file.exists():
+        file = Path(document.copy)
+        if not document.copy or not file.is_file():
+            raise FileNotFoundError(f"{document.copy or document.file}: missing")
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    return [_Recorded(row["link"], row["call"], _reply(row)) for row in rows]
+
+
+def _reply(row: Mapping[str, Any]) -> Reply | None:
+    if "body" not in row:
+        return None
+    headers = tuple((str(name), str(value)) for name, value in row["headers"])
+    return Reply(headers, base64.b64decode(row["body"]), int(row["status"]))
 
 
 class _WritePlayer:
@@ -147,16 +184,16 @@ class _WritePlayer:
     A repetition with the idempotency key of an earlier write gets that one's reply. Implements ``Player``.
     """
 
-    not_recorded = NOT_RECORDED
-
     def __init__(self, link: str, recorded: Mapping[tuple[str, str], Sequence[_Recorded]]) -> None:
         self._link, self._recorded = link, recorded
         self._answered: dict[str, int] = {}
         self._by_key: dict[str, Reply] = {}
+        self.not_recorded = NOT_RECORDED
 
     def next_reply(self, request: Request) -> Reply | None:
         call = f"{request.method} {path_template(request.target)}"
         recorded = self._recorded.get((self._link, call))
+        self.not_recorded = NOT_KEPT if recorded else NOT_RECORDED
         if not recorded:
             return None
         key = next((value for name in _IDEMPOTENCY_KEYS if (value := request.header(name))), "")
@@ -164,9 +201,11 @@ class _WritePlayer:
             return self._by_key[key]
         number = self._answered.get(call, 0)
         self._answered[call] = number + 1
-        first = recorded[min(number, len(recorded) - 1)]
+        reply = recorded[min(number, len(recorded) - 1)].reply
+        if reply is None:
+            return None
         further = max(number - len(recorded) + 1, 0)
-        reply = Reply(first.headers, _counted_up(first.body, further), first.status)
+        reply = replace(reply, body=_counted_up(reply.body, further))
         if key:
             self._by_key[key] = reply
         return reply

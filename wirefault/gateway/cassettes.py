@@ -124,6 +124,7 @@ class CassetteRecorder:
 
     failure = ""
     """Why a reply was not recorded."""
+    keeps_errors = False
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

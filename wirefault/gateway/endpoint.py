@@ -60,6 +60,8 @@ class Recorder(Protocol):
 
     failure: str
     """Why a reply was not recorded."""
+    keeps_errors: bool
+    """Whether it records redirects and errors, too."""
 
     def ask(self, request: Request) -> Callable[[Reply], None]:
         """Note a request; return a function that takes its reply, and may raise ``OSError``."""

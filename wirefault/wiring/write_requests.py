@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -69,6 +70,20 @@ class SentRequest:
     tool: str = ""
     """The MCP tool that it calls."""
     of_mcp: bool = False
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """The user's corrections of the list of writes: patterns such as ``POST /search``."""
+
+    writes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+
+    def is_write(self, name: str, *, probable: bool) -> bool:
+        """Return whether the call changes state, by the corrections and then by its kind."""
+        if any(fnmatchcase(name, pattern) for pattern in self.reads):
+            return False
+        return probable or any(fnmatchcase(name, pattern) for pattern in self.writes)
 
 
 def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str]) -> WriteKind | None:

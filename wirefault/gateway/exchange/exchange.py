@@ -42,7 +42,7 @@ from wirefault.gateway.http1.messages import request_of
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
 from wirefault.gateway.run import Run
 from wirefault.history.events import ShadowMet
-from wirefault.wiring.write_requests import SentRequest, write_kind
+from wirefault.wiring.write_requests import WRITING_METHODS, SentRequest, write_kind
 
 MAX_FINGERPRINTED = 256 * 1024
 MAX_HELD_BODY = 16 << 20
@@ -296,6 +296,8 @@ def may_meet_fault(exchange: Exchange) -> bool:
         return False
     if listener.name in attempt.call_holds.links:
         return True
+    if run.writes is not None and exchange.head.method in WRITING_METHODS and not exchange.is_model:
+        return True  # its body shows whether it is a write
     if _meets_as(exchange, run, of_model=exchange.is_model):
         return True
     return exchange.may_ask_model != exchange.is_model and _meets_as(exchange, run, of_model=True)
@@ -406,6 +408,11 @@ def decide(exchange: Exchange) -> None:
         exchange.plan = plan if plan.met_faults else None
     if run.shadows is not None:
         decision.shadows = run.shadows.match(incoming, whole=whole)
+
+
+def call_name(exchange: Exchange) -> str:
+    """Return the MCP tool that the request calls, else its method and path."""
+    return exchange.tool or f"{exchange.head.method} {exchange.path}"
 
 
 def is_write(exchange: Exchange) -> bool:

@@ -15,7 +15,7 @@ from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
 from wirefault.gateway.exchange.client import Client, PauseReason
 from wirefault.gateway.exchange.delivery import ReplyDelivery
 from wirefault.gateway.exchange.episode_state import note_end_of_try, note_write
-from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.exchange.exchange import Exchange, call_name, is_write
 from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
 from wirefault.gateway.exchange.tunnel import Tunnel
@@ -110,9 +110,10 @@ class RequestRelay:
     def _endpoint_of(self, exchange: Exchange) -> Endpoint:
         run = exchange.origin.run
         endpoint = self._endpoint or self._listener.endpoint_in(run)
-        if run is None or run.writes is None:
+        if run is None or run.writes is None or exchange.is_model:
             return endpoint
-        return run.writes.endpoint(self._listener.name, exchange.head.method, exchange.head.target, endpoint)
+        probable = is_write(exchange)
+        return run.writes.endpoint(self._listener.link, call_name(exchange), endpoint, probable=probable)
 
     def on_request_done(self, exchange: Exchange) -> None:
         """The whole request is here and forwarded, unless a fault answers it."""
@@ -189,7 +190,9 @@ class RequestRelay:
             self.exchange.unavailable = True
             self.exchange.forwarded = False
         # not a 5xx: clients would wait and try again
-        self._answer_instead(reason, refusal(404, "model_unavailable", reason))
+        is_model = self.exchange is None or self.exchange.is_model
+        reply = refusal(404, "model_unavailable", reason) if is_model else refusal(403, "refused", reason)
+        self._answer_instead(reason, reply)
 
     def _answer_instead(self, reason: str, reply: Reply) -> None:
         """Answer for an upstream that gives no reply."""

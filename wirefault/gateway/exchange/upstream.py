@@ -12,7 +12,7 @@ from wirefault.gateway.closed_networks import NETWORK_CLOSED
 from wirefault.gateway.endpoint import Endpoint, Player, Recorder
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, ReplyReader, SizedBody
-from wirefault.gateway.http1.heads import RequestHead, find_head
+from wirefault.gateway.http1.heads import IDEMPOTENCY_KEYS, RequestHead, find_head
 from wirefault.gateway.http1.messages import (
     Unreadable,
     content_encoding,
@@ -406,7 +406,9 @@ class _RecordedExchanges:
     def _on_reply(self) -> None:
         keep, self._keep = self._keep, None
         block, head = self._reply.block, self._reply.head
-        if keep is None or head is None or not (head.status < 300 or head.status in _RECORDED_ERRORS):
+        if keep is None or head is None:
+            return
+        if not (head.status < 300 or head.status in _RECORDED_ERRORS or self._recorder.keeps_errors):
             return
         try:
             keep(reply_of(block, decoded(bytes(self._body), content_encoding(block), MAX_BUFFERED_REPLY)))
@@ -415,7 +417,10 @@ class _RecordedExchanges:
 
 
 class SentRequests:
-    """Reassembles requests from sent bytes, without the ``base_path``, which is specific to one server."""
+    """Reassembles requests from sent bytes, without the ``base_path``, which is specific to one server.
+
+    Of their headers only idempotency keys are kept.
+    """
 
     def __init__(self, base_path: str | None) -> None:
         self._base_path = base_path or ""
@@ -435,4 +440,5 @@ class SentRequests:
             return None
         head, body, self._head = self._head, bytes(self._body), None
         self._body.clear()
-        return Request((), body, head.method, head.target.removeprefix(self._base_path))
+        keys = tuple((name.decode(), head.noted[name]) for name in IDEMPOTENCY_KEYS if name in head.noted)
+        return Request(keys, body, head.method, head.target.removeprefix(self._base_path))
