@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 
 from wirefault.core.errors import UserError
@@ -24,6 +24,7 @@ from wirefault.subjects.surroundings import make_surroundings, original_variable
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.wiring.prompts import Prompt, Prompts
 from wirefault.wiring.topology import Topology
+from wirefault.wiring.wiring import Wiring
 
 _LAB_PREFIX = "WIREFAULT_"
 
@@ -67,10 +68,9 @@ class InProcessLab:
                 raise LabFailedError(f"the lab could not start: {error}") from None
             for lane in range(len(self._lab.lanes)):
                 running = self._in_lane(self._configuration.settings, lane)
-                tap = stack.enter_context(open_tap(running.wiring, running))
-                self._changes.append(
-                    _changes(running, make_surroundings(running.wiring, running, tap).environ)
-                )
+                tap = stack.enter_context(open_tap(_by_proxy(running.wiring), running))
+                subject = make_surroundings(running.wiring, running, tap)
+                self._changes.append(_changes(running, subject.environ))
             self._stack = stack.pop_all()
         return self
 
@@ -226,6 +226,12 @@ def _why_not_begun(run: PromptsRun | None) -> str:
     return (run.failure if run else "") or "the episode could not begin"
 
 
+def _by_proxy(wiring: Wiring) -> Wiring:
+    if wiring.intercept is None:
+        return wiring
+    return replace(wiring, intercept=wiring.intercept.model_copy(update={"tap": "proxy"}))
+
+
 def _changes(running: Configuration, subject: Mapping[str, str]) -> dict[str, str | None]:
     """The difference between this process's environment and a subject's, without the lab's own variables."""
     own = os.environ
@@ -235,8 +241,8 @@ def _changes(running: Configuration, subject: Mapping[str, str]) -> dict[str, st
         if own.get(name) != value and running.environ.get(name) != value
     }
     removed = [name for name in own if name not in subject and not name.startswith(_LAB_PREFIX)]
-    kept = original_variables(own)  # a subject in another process gets these back
-    return changes | dict.fromkeys((name for name in removed if name not in kept), None)
+    own_again = original_variables(own)  # a subject in another process gets these back
+    return changes | dict.fromkeys((name for name in removed if name not in own_again), None)
 
 
 def _apply(changes: Mapping[str, str | None]) -> None:

@@ -1,0 +1,120 @@
+"""What an episode says about a test: passed, failed, unknown, or a fault that was not drawn. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wirefault.history.events import ConnectionEnded, Event, Exchange
+from wirefault.judging.account import FaultAccount
+from wirefault.judging.findings.finding import Finding
+from wirefault.judging.summary import Summary
+from wirefault.pytest_plugin.mark import Mark
+from wirefault.wiring.links import is_model_host
+
+Kind = Literal["passed", "failed", "unknown", "not drawn", "paid"]
+_FAILING = ("harmful", "risky")
+
+
+@dataclass(frozen=True)
+class TestVerdict:
+    """The verdict of one episode, with its reasons as sentences."""
+
+    kind: Kind
+    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    """The findings that fail the test."""
+    faults: tuple[FaultAccount, ...]
+
+
+def judge_test(
+    mark: Mark, summary: Summary, events: Sequence[Event], failure: str = "", *, repeated: bool = False
+) -> TestVerdict:
+    """Judge a test whose body passed.
+
+    ``failure``: why the lab failed; empty if it did not. ``repeated``: the test has other repetitions, in
+    which the fault may have been drawn.
+    """
+
+    def verdict(kind: Kind, *reasons: str, findings: Sequence[Finding] = ()) -> TestVerdict:
+        return TestVerdict(kind, reasons, tuple(findings), tuple(summary.faults))
+
+    if failure:
+        return verdict("unknown", failure)
+    if host := paid_host(events):
+        return verdict("paid", f"it calls {host}, which costs money")
+    invalid = [episode.why for episode in summary.episodes if episode.outcome == "invalid"]
+    if invalid:
+        return verdict("unknown", *invalid)
+    grave = [finding for finding in summary.findings if finding.severity in _FAILING]
+    names = {finding.rule for finding in summary.findings}
+    unexpected = [finding for finding in grave if finding.rule not in (*mark.expect, *mark.allow)]
+    if unexpected:
+        sentences = [f"{each.rule} ({each.severity}): {each.text}" for each in unexpected]
+        return verdict("failed", *sentences, findings=unexpected)
+    if missing := _missing(mark, summary.faults):
+        kind: Kind = "not drawn" if repeated and _only_undrawn(missing) else "unknown"
+        return verdict(kind, *map(_why, missing))
+    if absent := [rule for rule in mark.expect if rule not in names]:
+        return verdict("failed", *(f"the finding {rule} was expected, and did not occur" for rule in absent))
+    return verdict("passed")
+
+
+def paid_host(events: Sequence[Event]) -> str:
+    """The model provider that the test called although money was not allowed; empty for none."""
+    for event in events:
+        if isinstance(event, ConnectionEnded) and event.why and not event.link and is_model_host(event.host):
+            return event.host
+    return ""
+
+
+def _missing(mark: Mark, rows: Sequence[FaultAccount]) -> list[FaultAccount]:
+    """The faults that had to arrive and did not, or may not have."""
+    if not mark.faults:
+        return []
+    late = [row for row in rows if row.source in ("fault", "toxic") and not row.injected]
+    return late if mark.each_must_arrive or len(late) == len(rows) else []
+
+
+def _only_undrawn(rows: Sequence[FaultAccount]) -> bool:
+    """Whether chance alone kept the faults away."""
+    return all(row.eligible and row.always_on is None and not row.drawn for row in rows)
+
+
+def _why(row: FaultAccount) -> str:
+    reasons = ", ".join(reason.replace("_", " ") for reason in row.why_not)
+    if row.injected is None:
+        return f"unknown whether the fault {row.name} arrived" + (f" ({reasons})" if reasons else "")
+    if not row.eligible:
+        return f"the fault {row.name} never arrived: no call of the test was eligible for it"
+    if not row.drawn:
+        return f"the fault {row.name} never arrived: it was not drawn for any of {row.eligible} calls"
+    return f"the fault {row.name} never arrived" + (f": {reasons}" if reasons else "")
+
+
+_REPETITION = re.compile(r"\[(?:(.*)-)?repeat(\d+)\]$")
+
+
+def without_repetition(nodeid: str) -> tuple[str, int]:
+    """The id of the test, and the number of the repetition; 0 for a test without repetitions."""
+    repetition = _REPETITION.search(nodeid)
+    if repetition is None:
+        return nodeid, 0
+    others = f"[{repetition[1]}]" if repetition[1] else ""
+    return nodeid[: repetition.start()] + others, int(repetition[2])
+
+
+def calls_seen(events: Sequence[Event]) -> int:
+    """The number of requests that crossed the lab."""
+    return sum(isinstance(event, Exchange) for event in events)
+
+
+_BY_PORT = re.compile(r"port_\d+$")
+
+
+def links_named_by_port(events: Sequence[Event]) -> list[str]:
+    """The links with requests that were found at a port of this machine: draws depend on their names."""
+    names = dict.fromkeys(event.link for event in events if isinstance(event, Exchange))
+    return [name for name in names if _BY_PORT.match(name)]
