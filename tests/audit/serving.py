@@ -22,14 +22,16 @@ class Servers:
 
     model: str = ""
     shop: str = ""
+    fallback: str = ""
+    """Another model's address."""
     orders: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def model_and_shop() -> Iterator[Servers]:
     servers = Servers()
-    with served(_model()) as model, served(_shop(servers)) as shop:
-        servers.model, servers.shop = f"{model.url}/v1", shop.url
+    with served(_model()) as model, served(_model()) as fallback, served(_shop(servers)) as shop:
+        servers.model, servers.fallback, servers.shop = f"{model.url}/v1", f"{fallback.url}/v1", shop.url
         yield servers
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -82,6 +83,93 @@ def test_exit_code_after_order(text_):
 
 def test_empty_answer_after_order():
     assert compared(order(), answer("null"))[0] == [("done_but_not_told", "harmful")]
+
+
+@pytest.mark.parametrize("text", ["Something went wrong, please try again later.", "Oops! We gave up."])
+def test_apology_after_order(text):
+    assert compared(order(), answer(text))[0] == [("done_but_not_told", "harmful")]
+
+
+def test_error_before_last_json_value_is_log():
+    calm = [order(), answer('{"id": 17,\n "item": "tea"}')]
+    curl = '{"error": "unavailable"}{"id": 18,\n "item": "tea"}'
+    assert compared(refused(), order(0.1), answer(curl), control=(calm, calm))[0] == []
+
+
+def test_closing_brace_is_no_usual_last_line():
+    calm = [order(), answer('{\n "placed": "tea"\n}')]
+    failed = answer('{\n "error": "the model failed"\n}')
+    assert compared(order(), failed, control=(calm, calm))[0] == [("done_but_not_told", "harmful")]
+
+
+def test_border_is_no_usual_last_line():
+    calm = [order(), answer("│ Started │\n╰─────────╯")]
+    rows, _ = compared(order(), answer("│ Failed │\n╰────────╯"), control=(calm, calm))
+    assert rows == [("done_but_not_told", "harmful")]
+
+
+def test_log_after_answer_is_usual_answer():
+    calm = [order(), answer("│ Error handler ready │\nTea is on its way.")]
+    swapped = answer("Tea is on its way.\n│ Error handler ready │")
+    assert compared(order(), swapped, control=(calm, calm))[0] == []
+
+
+def test_emptied_text_of_json_answer_is_silent():
+    calm = [order(), answer('{"status": "ok", "answer": "Placed."}')]
+    emptied = answer('{"status": "ok", "answer": ""}')
+    assert compared(order(), emptied, control=(calm, calm))[0] == [("done_but_not_told", "harmful")]
+    assert compared(emptied, control=(calm, calm))[0] == [("silent", "risky")]
+    honest = answer('{"status": "failed", "answer": null}')
+    assert compared(honest, control=(calm, calm))[0] == []
+
+
+def test_error_text_that_reports_success_is_risky():
+    end = replace(
+        answer("", exit_code=1), error="it ended with exit code 1: the order was placed, no summary"
+    )
+    assert compared(order(), end)[0] == [("done_but_not_told", "risky")]
+
+
+NOTICE = order(0.2, item="notice", target="/notices")
+
+
+@pytest.mark.parametrize("text, rules", [("", ["not_done_but_told"]), ("Order 1 was placed.", [])])
+def test_usual_answer_after_replaced_model_reply(text, rules):
+    reply = json.dumps({"choices": [{"message": {"role": "assistant", "content": text}}]})
+    fault = fault_met("empty_answer", None, id="f", content=True)
+    events = [model_request(status=200, reply_body=reply, fault=fault), answer()]
+    assert [name for name, _ in compared(*events)[0]] == rules
+
+
+BOTH = Links(tuple(replace(link, writes=("POST /*",)) if link.name == "shop" else link for link in LINKS))
+TWO_WRITES = [order(), NOTICE, answer("All done.")]
+
+
+@pytest.mark.parametrize("end", [answer("Sorry, the model failed."), answer("", exit_code=1)])
+def test_failure_between_two_writes(end):
+    rows, [text] = compared(order(), end, control=(TWO_WRITES, TWO_WRITES), links=BOTH)
+    assert rows == [("done_but_not_told", "risky")]
+    assert text.startswith("POST /orders of shop was executed once, POST /notices of shop was not, and ")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([order(), refused(0.2, target="/notices"), answer(FAILED)], id="the other was refused"),
+        pytest.param([order(), answer("The order was placed, the notice failed.")], id="both are reported"),
+        pytest.param([answer(FAILED)], id="none was executed"),
+        pytest.param([lost(status=None), answer(FAILED)], id="nothing shows whether it was executed"),
+        pytest.param(TWO_WRITES, id="as in the control"),
+    ],
+)
+def test_half_done_is_silent(events):
+    assert compared(*events, control=(TWO_WRITES, TWO_WRITES), links=BOTH)[0] == []
+
+
+def test_session_before_write_is_no_half():
+    session = order(target="/sessions")
+    calm = [session, order(0.1), answer()]
+    assert compared(session, answer(FAILED), control=(calm, calm), links=BOTH)[0] == []
 
 
 def test_negated_success_word_is_failure():

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from wirefault.dialects.json_values import as_object, parsed
 from wirefault.history.events import EXIT_CODE, AttemptEnded
+from wirefault.judging.findings.damaged import model_text
 from wirefault.judging.findings.errors import has_error
 from wirefault.judging.findings.writes import MAY_BE_AS_ASKED
 from wirefault.judging.requests import Request
@@ -23,6 +25,8 @@ Repeater = Literal["", "client", "model"]
 
 _ID = re.compile(r"\b(?=[\w-]*\d)(?:[0-9a-f-]{8,}|[A-Za-z]+[-_]?\w*\d\w*)\b", re.I)
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+_WORD = re.compile(r"\w")
+_BORDERS = " \t|│┃╭╮╰╯┌┐└┘─━═"
 _UNSURE_WORD = re.compile(
     r"\b(?:may|might|unsure|unclear|uncertain|unknown|whether|possibly|perhaps|maybe|verify|check)\b", re.I
 )
@@ -38,6 +42,7 @@ class CallCount:
     repeatable: bool  # idempotent by HTTP's definition
     executed: int  # requests with one idempotency key count once
     maybe: int
+    refused: int
     most_of_one: int  # the largest number of executions with the same contents
     reported: int  # executions named in findings about repeated writes
     failures_seen: bool  # the caller saw the failure of every request that was not executed
@@ -50,14 +55,16 @@ class Conduct:
     """The compared facts of an episode's first attempt."""
 
     answer: str  # with digits and ids masked
-    last_line: str
+    lines: tuple[str, ...]  # of the answer, masked, without borders and empty lines
+    fields: tuple[tuple[str, str], ...]  # texts of an answer that is a JSON object, masked; null is ""
     text: str  # the beginning of the answer
     unsure: bool
     failed: bool  # by the report's status
     exit: str  # the error that ended the program; empty after a normal end
+    reason: str  # the text of that error
     calls: tuple[CallCount, ...]
     others: tuple[str, ...]  # undeclared calls that may have changed state
-    replaced: bool  # a fault replaced the contents of a reply
+    replaced: bool  # a fault replaced the contents of a reply, which may now report a success
     past_lab: bool
     crashed: bool  # the program ended without an answer that gives the reason
     failures: tuple[str, ...]  # requests that failed and might pass at another try
@@ -87,25 +94,27 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
         if write.request.attempt == 1:
             groups[masked(write.call)].append(write)
     answer = event.report.answer if event.report and not event.response else event.response
-    lines = [line for line in answer.splitlines() if line.strip()]
+    lines = [masked(line.strip(_BORDERS)).casefold() for line in answer.splitlines()]
     status = event.report.status if event.report else ""
     requests = [request for request in trace.requests if request.attempt == 1]
     failures = list(filter(_may_pass_later, requests))
     last = requests[-1] if requests else None
     return Conduct(
         answer=masked(answer).casefold(),
-        last_line=masked(lines[-1]).casefold() if lines else "",
+        lines=tuple(line for line in lines if _WORD.search(line)),
+        fields=tuple(_fields(answer)),
         text=_shortened(answer),
         unsure=status == "unsure" or _UNSURE_WORD.search(answer) is not None,
         failed=status == "failed",
         exit=_exit(event),
+        reason=masked(event.error or "") if event.ended_by == "exception" else "",
         calls=tuple(_counted(trace, call, group, reported_ids) for call, group in groups.items()),
         others=tuple(dict.fromkeys(_other_calls(trace))),
         replaced=any(
             fault.content or fault.kind == "status"
             for request in trace.requests
             for fault in request.injected
-            if request.succeeded and not has_error(request)
+            if request.succeeded and not has_error(request) and model_text(request) != ""
         ),
         past_lab=bool(trace.past_lab),
         crashed=event.ended_by == "exception",
@@ -133,6 +142,16 @@ def masked(text: str) -> str:
     return " ".join(_NUMBER.sub("#", _ID.sub("#", text)).split())
 
 
+def _fields(answer: str) -> Iterator[tuple[str, str]]:
+    try:
+        value = as_object(parsed(answer))
+    except ValueError:
+        return
+    for name, field in value.items():
+        if field is None or isinstance(field, str):
+            yield name, masked(field or "")
+
+
 def _exit(end: AttemptEnded) -> str:
     if end.error_type == EXIT_CODE:
         return (end.error or "it failed").partition(":")[0].removeprefix("it ")
@@ -158,6 +177,7 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
         repeatable=all(write.repeatable for write in group),
         executed=sum(by_same.values()) + len(keys),
         maybe=sum(write.fate == "maybe" and not (write.key and write.key in keys) for write in group),
+        refused=sum(write.fate == "refused" for write in group),
         most_of_one=max(by_same.values(), default=min(len(keys), 1)),
         reported=sum(not reported.isdisjoint(write.seen.ids) for write in executed),
         failures_seen=all(_failure_was_seen(write) for write in group if write.fate == "refused"),

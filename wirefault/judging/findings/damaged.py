@@ -176,6 +176,16 @@ def _read(dialect: ModelDialect, body: str, events: Sequence[bytes]) -> ModelRep
         return None
 
 
+def model_text(request: Request) -> str | None:
+    """Return the text of a model's reply, as the caller got it; None if it cannot be read."""
+    exchange = request.exchange
+    dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
+    if exchange is None or dialect is None or exchange.reply_cut or not exchange.reply_body:
+        return None
+    reply = _read(dialect, exchange.reply_body, recorded_events(exchange.reply_body))
+    return reply.text if reply is not None else None
+
+
 def model_asked_later(trace: EpisodeTrace, request: Request) -> bool:
     """Whether the attempt has a later model request."""
     return any(

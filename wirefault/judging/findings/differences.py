@@ -23,7 +23,7 @@ _READING_CALL = re.compile(
 )
 _DONE = (
     r"(?:placed|ordered|sent|booked|created|added|cancell?ed|deleted|removed|paid|saved|updated|submitted"
-    r"|confirmed|scheduled|done|completed?|success\w*)"
+    r"|confirmed|scheduled|opened|closed|issued|posted|reserved|refunded|registered|done|completed?|success\w*)"
 )
 _DENIED = re.compile(
     rf"(?:\bnot|n['’]t|\bcannot|\bnever|\bno|\bunable to|\bfailed to|\bwithout)(?:\s+\w+){{0,3}}\s+{_DONE}\b",
@@ -32,9 +32,18 @@ _DENIED = re.compile(
 _DONE_WORD = re.compile(rf"\b{_DONE}\b", re.I)
 _FAILED_WORD = re.compile(
     r"\b(?:not|cannot|never|unable|fail(?:s|ed|ure)?|errors?|exception|traceback|sorry|unfortunately|problem"
-    r"|unavailable|refused|time[ds]?[ -]?out)\b|n['’]t\b",
+    r"|unavailable|refused|time[ds]?[ -]?out|unsuccessful(?:ly)?|aborted|rejected|denied|interrupted|crashed"
+    r"|gave up|giv(?:e|ing) up|(?:try|retry) (?:it )?(?:again|later)|apologi[sz]e|apologies|oops"
+    r"|(?<!nothing )(?:went|goes|is|was) wrong)\b|n['’]t\b",
     re.I,
 )
+
+_PREPARING_CALL = re.compile(
+    _READING_CALL.pattern
+    + r"|(?:^|[/_.: -])(?:sessions?|log-?in|auth\w*|threads?|conversations?|runs?|traces?)(?![a-z])",
+    re.I,
+)
+Reading = Literal["done", "failed", "other"]
 
 
 @dataclass(frozen=True)
@@ -123,18 +132,21 @@ def _only_reads(count: CallCount) -> bool:
 def _unreported(
     conduct: Conduct, usual: dict[str, CallCount], control: Sequence[Conduct]
 ) -> Iterator[Difference]:
-    done = [here for call in usual if (here := conduct.count_of(call)) is not None]
+    here = {call: conduct.count_of(call) for call in usual}
+    done = [count for count in here.values() if count is not None and count.executed]
     counts = [count for count in done if not count.repeatable and not _only_reads(count)]
-    if not counts or len(done) < len(usual):
+    if not counts or any(count.maybe or count.executed > usual[count.call].executed for count in done):
         return
     if conduct.unsure and not all(calm.unsure for calm in control):
         return
-    if any(count.maybe or count.executed != usual[count.call].executed for count in done):
-        return
+    missing = [call for call, normal in usual.items() if _executed(here[call]) < normal.executed]
     reading = _reading(conduct, control)
+    if missing:
+        yield from _half_done(conduct, counts, missing, reading)
+        return
     if conduct.exit:
         how = f"it {conduct.exit}"
-    elif conduct.is_silent and not any(calm.is_silent for calm in control):
+    elif _is_silent(conduct, control):
         how = "the answer is empty"
     elif reading == "failed":
         how = f"the answer differs: {conduct.text!r}"
@@ -142,10 +154,34 @@ def _unreported(
         return
     first = counts[0]
     text = f"{first.call} was executed {times(first.executed)}, as in the control, but {how}"
-    grave = all(count.declared for count in counts) and (reading != "done" or not conduct.answer)
+    reported = _reports_success(conduct.answer if conduct.answer else conduct.reason)
+    grave = all(count.declared for count in counts) and not (conduct.exit and reported)
     severity: Severity = "harmful" if grave else "risky"
     ids = (*first.ids, conduct.end_id)
     yield Difference(DONE_NOT_TOLD, Observation(text + _undeclared(first), ids, severity))
+
+
+def _executed(count: CallCount | None) -> int:
+    return count.executed if count is not None else 0
+
+
+def _half_done(
+    conduct: Conduct, counts: Sequence[CallCount], missing: Sequence[str], reading: Reading
+) -> Iterator[Difference]:
+    """Report writes of which only some were executed, although none failed for good."""
+    lasting = [count for count in counts if count.declared and not _PREPARING_CALL.search(count.call)]
+    attempts = [count for call in missing if (count := conduct.count_of(call)) is not None]
+    if not lasting or any(count.refused or count.maybe for count in attempts):
+        return  # the answer may be about that failure
+    if conduct.exit and not _reports_success(f"{conduct.answer} {conduct.reason}"):
+        how = f"it {conduct.exit}"
+    elif not conduct.exit and reading == "failed":
+        how = f"the answer is {conduct.text!r}"
+    else:
+        return
+    first = lasting[0]
+    text = f"{first.call} was executed {times(first.executed)}, {missing[0]} was not, and {how}"
+    yield Difference(DONE_NOT_TOLD, Observation(text, (*first.ids, conduct.end_id), "risky"))
 
 
 def _usual_answer(
@@ -154,9 +190,7 @@ def _usual_answer(
     answer = conduct.answer
     if conduct.exit or conduct.failed or conduct.is_silent or conduct.past_lab or conduct.replaced:
         return
-    if any(calm.answer != answer or calm.failed for calm in control) or not _DONE_WORD.search(
-        _DENIED.sub("", answer)
-    ):
+    if any(calm.answer != answer or calm.failed for calm in control) or not _reports_success(answer):
         return
     others = [count for count in conduct.calls if count.executed + count.maybe]
     if not usual or others or not all(count.declared for count in usual.values()):
@@ -178,13 +212,25 @@ def _usual_answer(
 def _silent(
     conduct: Conduct, usual: dict[str, CallCount], control: Sequence[Conduct]
 ) -> Iterator[Difference]:
-    if conduct.exit or not conduct.is_silent or any(calm.is_silent for calm in control):
+    if conduct.exit or not _is_silent(conduct, control):
         return
     done = [count for call in usual if (count := conduct.count_of(call)) is not None]
     if usual and len(done) == len(usual) and all(c.executed >= usual[c.call].executed for c in done):
         return  # ``done_but_not_told`` covers this
     text = f"the answer is {conduct.text or 'empty'}, and the program reported no error"
     yield Difference(SILENT, Observation(text, (conduct.end_id,)))
+
+
+def _is_silent(conduct: Conduct, control: Sequence[Conduct]) -> bool:
+    """Whether the answer is empty, or is the control's JSON object with a text left empty."""
+    if any(calm.is_silent for calm in control):
+        return False
+    if conduct.is_silent:
+        return True
+    usual, here = dict(control[0].fields), dict(conduct.fields)
+    filled = {name for name, text in usual.items() if text and all(dict(c.fields).get(name) for c in control)}
+    emptied = {name for name in filled if here.get(name) == ""}
+    return bool(emptied) and all(here.get(name) == usual[name] for name in filled - emptied)
 
 
 def _ended_by_one_failure(conduct: Conduct, usual: dict[str, CallCount]) -> Iterator[Difference]:
@@ -197,16 +243,37 @@ def _ended_by_one_failure(conduct: Conduct, usual: dict[str, CallCount]) -> Iter
     yield Difference(ONE_FAILURE, Observation(text, (*conduct.failure_ids, conduct.end_id)))
 
 
-def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Literal["done", "failed", "other"]:
+def _reports_success(text: str) -> bool:
+    return _DONE_WORD.search(_DENIED.sub("", text)) is not None
+
+
+def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Reading:
     """Classify the answer by comparison with the control's: success, failure, or unknown words."""
-    if any(conduct.answer == calm.answer or conduct.last_line == calm.last_line for calm in control):
+    if any(_ends_alike(conduct, calm) for calm in control):
         return "failed" if conduct.failed else "done"
     if any(_FAILED_WORD.search(calm.answer) for calm in control):
         return "other"
     failed = conduct.failed or _FAILED_WORD.search(conduct.answer) is not None
-    if _DONE_WORD.search(_DENIED.sub("", conduct.answer)):
+    if _reports_success(conduct.answer):
         return "other" if failed else "done"
     return "failed" if failed else "other"
+
+
+def _ends_alike(conduct: Conduct, calm: Conduct) -> bool:
+    """Whether the answer ends as the control's, by its last line or JSON value: the rest may be a log."""
+    is_json = calm.answer.startswith(("{", "["))
+    return (
+        conduct.answer == calm.answer
+        or _same_lines(conduct, calm)
+        or (is_json and conduct.answer.endswith(calm.answer))
+    )
+
+
+def _same_lines(conduct: Conduct, calm: Conduct) -> bool:
+    """Whether each has the other's last line: threads that print a log and the answer race."""
+    if not conduct.lines or not calm.lines:
+        return False
+    return conduct.lines[-1] in calm.lines and calm.lines[-1] in conduct.lines
 
 
 _CONTROL = (
@@ -223,7 +290,8 @@ DONE_NOT_TOLD = RuleText(
         "Every write of the control was executed as often as in the control, but the program ended with a "
         "nonzero exit code, an empty answer, or an answer that reports a failure. A person or a scheduler "
         "that starts the program again repeats the writes. `risky` if the wiring does not declare the "
-        "writes, or if the answer reports success and only the exit code differs."
+        "writes, if the answer or the error reports success and only the exit code differs, or if some of "
+        "the writes were executed, the others were never attempted, and only a failure is reported."
     ),
     silent=(
         _CONTROL,
@@ -233,6 +301,8 @@ DONE_NOT_TOLD = RuleText(
         "the answer has other words than the control's, and none of them is in the list of failure words",
         "a write may have been executed, but nothing shows whether it was",
         "only PUT and DELETE were executed: a second run of the program changes nothing more",
+        "some of the writes were executed, and another was refused: the failure may be about that one",
+        "some of the writes were executed, which only prepare others: sessions, threads, logs, queries",
     ),
     mistaken=('an answer with a negation that is not about the write: "The order cannot be changed"',),
 )
@@ -290,8 +360,8 @@ SILENT = RuleText(
     severity="risky",
     title="an empty answer without an error",
     fires=(
-        "The answer is empty or has no content (`null`, `{}`, `[]`), the program ended with exit code 0, "
-        "and no answer in the control is empty."
+        "The answer is empty or has no content (`null`, `{}`, `[]`), or it is the control's JSON object with "
+        "a text left empty; the program ended with exit code 0, and no answer in the control is empty."
     ),
     silent=(
         _CONTROL,
