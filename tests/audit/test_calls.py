@@ -37,6 +37,22 @@ def test_operation_is_part_of_name() -> None:
     assert named is not None and named[0] == "POST /rpc eth_send"
 
 
+def test_target_of_aws_names_calls_and_their_faults() -> None:
+    of_table = {"link": "dynamodb", "method": "POST", "target": "/", "request_body": '{"TableName": "t"}'}
+    operations = ["Db_2012.GetItem", "Db_2012.PutItem", "Db_2012.PutItem"]
+    exchanges = [
+        exchange(**of_table, operation=name, call=number, fingerprint="same")
+        for number, name in enumerate(operations, 1)
+    ]
+    calls = calls_in(episode_trace(exchanges))
+    assert [(call.text, call.ordinal) for call in calls] == [
+        ("POST / Db_2012.GetItem", 1),
+        ("POST / Db_2012.PutItem", 1),
+        ("POST / Db_2012.PutItem", 2),
+    ]
+    assert calls[1].only["header"] == {"X-Amz-Target": "Db_2012.PutItem"}
+
+
 def test_traces_of_an_sdk_are_no_model_calls() -> None:
     model = {"link": "openai", "dialect": "openai_responses", "method": "POST"}
     request = exchange(**model, target="/v1/responses")

@@ -92,6 +92,12 @@ def test_sdk_retry_counts_are_recorded(shop: Any) -> None:
     assert order(shop).sdk_retry is None
 
 
+def test_operation_of_aws_is_recorded(shop: Any) -> None:
+    shop.begin()
+    assert order(shop, headers={"X-Amz-Target": "Shop_2012.PutItem"}).operation == "Shop_2012.PutItem"
+    assert order(shop).operation == ""
+
+
 @pytest.mark.parametrize(("header", "seconds"), [("Retry-After: 3", 3.0), ("retry-after-ms: 1500", 1.5)])
 def test_retry_after_is_recorded(shop: Any, service: ScriptedUpstream, header: str, seconds: float) -> None:
     service.reply = sized(b"{}", header.encode()).replace(b"200 OK", b"429 Too Many Requests")

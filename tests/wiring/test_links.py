@@ -9,7 +9,7 @@ import pytest
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSetError, build_set
 from wirefault.faults.sets.presets import preset
-from wirefault.wiring.links import Links, found_link, lab_links
+from wirefault.wiring.links import Link, Links, found_link, lab_links
 from wirefault.wiring.topology import default_topology, listening_addresses
 
 
@@ -36,6 +36,14 @@ def test_proxy_is_named_after_its_link_and_lane():
 )
 def test_write_calls(name, method, path, writes):
     assert lab_links()[name].is_write(method, path) is writes
+
+
+def test_declared_write_may_name_operation():
+    link = Link("shop", "https://shop.example", writes=("POST /rpc place_*", "POST /orders"))
+    assert link.is_write("POST", "/rpc", operation="place_order")
+    assert not link.is_write("POST", "/rpc", operation="get_price")
+    assert not link.is_write("POST", "/rpc")
+    assert link.is_write("POST", "/orders", operation="anything")
 
 
 def test_unknown_link_is_refused_with_nearest_name():

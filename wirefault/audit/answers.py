@@ -75,7 +75,7 @@ def _with_declared(
         exchange = call_request.exchange
         if exchange is None or call_request.of_model or (exchange.message and not exchange.tool):
             continue
-        name = exchange.tool or f"{exchange.method} {exchange.target.partition('?')[0]}"
+        name = call_request.name
         if corrections.is_write(name, probable=id(call_request) in probable):
             patterns.setdefault(exchange.link, {})[name] = None
     links = Links([_declaring(link, tuple(patterns.get(link.name, ()))) for link in trace.links])

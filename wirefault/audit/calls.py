@@ -145,6 +145,8 @@ def identify_call(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
     name = f"{exchange.method} {path}"
     if exchange.of_model:
         return name, only
+    if exchange.operation:
+        return f"{name} {exchange.operation}", {**only, "header": {"X-Amz-Target": exchange.operation}}
     for field_name in ("operationName", "method"):
         body = _body_of(exchange)
         value = as_text(body.get(field_name))

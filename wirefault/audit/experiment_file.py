@@ -79,4 +79,5 @@ def _written(run: RunView, link: str) -> Iterator[str]:
     for request in run.trace.requests:
         exchange = request.exchange
         if exchange is not None and exchange.link == link and request.is_write:
-            yield exchange.tool or f"{exchange.method} {path_template(exchange.target)}"
+            name = f"{exchange.method} {path_template(exchange.target)} {request.operation}".rstrip()
+            yield exchange.tool or name

@@ -142,6 +142,8 @@ class Exchange:
     message: str = ""
     # MCP tool that it called
     tool: str = ""
+    # the header X-Amz-Target, by which AWS names the operation
+    operation: str = ""
     # How the server answered that call before any fault: by a result or an error (of the tool or the
     # protocol); empty if no whole answer was seen or it cannot be read.
     tool_answer: ToolAnswer = ""

@@ -16,6 +16,7 @@ from wirefault.core.caller_errors import error_kind
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.history.events import LAB_MODEL, Exchange, FaultMet, ModelCall, ToolTry
 from wirefault.wiring.links import Link
+from wirefault.wiring.write_requests import operation_in
 
 CallerRecord = ToolTry | ModelCall
 TryKey = tuple[int, str, str, int, int]  # attempt, link, fingerprint, call, try
@@ -147,11 +148,21 @@ class Request:
         if self.exchange is not None and self.exchange.message:
             return self.exchange.tool or self.exchange.message
         if self.exchange is not None:
-            return f"{self.exchange.method} {self.exchange.target.partition('?')[0]}"
+            return (
+                f"{self.exchange.method} {self.exchange.target.partition('?')[0]} {self.operation}".rstrip()
+            )
         record = self.caller_record
         tool = record.tool if isinstance(record, ToolTry) else "a request to the model"
         tools = self.link.tools if self.link else ()
         return next((f"{method} {path}" for name, method, path in tools if name == tool), tool)
+
+    @cached_property
+    def operation(self) -> str:
+        """Its operation on a path that serves several; empty for any other request."""
+        exchange = self.exchange
+        if exchange is None or self.of_model or exchange.message:
+            return ""
+        return operation_in(None if exchange.request_cut else exchange.request_body, exchange.operation)
 
     @property
     def method(self) -> str:
@@ -171,7 +182,10 @@ class Request:
         exchange = self.exchange
         if exchange and (
             exchange.write
-            or (self.link and self.link.is_write(exchange.method, exchange.target, exchange.tool))
+            or (
+                self.link
+                and self.link.is_write(exchange.method, exchange.target, exchange.tool, self.operation)
+            )
         ):
             return True
         return isinstance(self.caller_record, ToolTry) and self.caller_record.write
@@ -183,7 +197,9 @@ class Request:
         if not self.of_model:
             record = exchange or self.caller_record
             assert isinstance(record, Exchange | ToolTry)
-            return (self.attempt, self.link_name, record.fingerprint) if record.fingerprint else None
+            operation = f" {exchange.operation}" if exchange and exchange.operation else ""
+            fingerprint = f"{record.fingerprint}{operation}"
+            return (self.attempt, self.link_name, fingerprint) if record.fingerprint else None
         if isinstance(self.caller_record, ModelCall):
             return self.attempt, self.link_name, f"request {self.caller_record.ordinal}"
         if exchange and exchange.request_body and not exchange.request_cut:

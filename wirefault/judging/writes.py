@@ -174,6 +174,7 @@ def sent_request(exchange: Exchange) -> SentRequest:
         exchange.message,
         exchange.tool,
         exchange.dialect == MCP.name,
+        exchange.operation,
     )
 
 
@@ -241,14 +242,14 @@ class _Received:
         self._by_fingerprint: dict[tuple[int, str, str], str] = {}
 
     def same(self, exchange: Exchange, link: Link | None) -> str:
-        key = exchange.attempt, exchange.link, exchange.fingerprint
+        key = exchange.attempt, f"{exchange.link} {exchange.operation}".rstrip(), exchange.fingerprint
         known = self._by_fingerprint.get(key) if exchange.fingerprint else None
         if known is not None:
             return known
         whole = exchange.request_body is not None and not exchange.request_cut and exchange.request_complete
         wanted = Wanted(
             _server(exchange.link, link),
-            exchange.method,
+            f"{exchange.method} {exchange.operation}".rstrip(),
             exchange.target,
             exchange.tool,
             exchange.request_body if whole else None,

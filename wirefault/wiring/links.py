@@ -43,7 +43,8 @@ class Link:
     env: tuple[str, ...] = ()
     """Variables that give the subject the link's address."""
     writes: tuple[str, ...] = ()
-    """Calls that change state: ``METHOD /path`` or, on an MCP link, a tool name, with ``*`` for any part."""
+    """Calls that change state: ``METHOD /path``, ``METHOD /path operation`` or, on an MCP link, a tool name,
+    with ``*`` for any part."""
     writes_declared: bool = False
     """Whether the wiring has ``writes``, so that no other call changes state; it may be an empty list."""
     key: str = ""
@@ -110,10 +111,15 @@ class Link:
         """Return Toxiproxy's name for this link: ``search_proxy``; on lane k > 0 ``search_proxy_k``."""
         return f"{self.name}_proxy" + (f"_{lane}" if lane else "")
 
-    def is_write(self, method: str, target: str, tool: str = "") -> bool:
+    @property
+    def declares_operations(self) -> bool:
+        """Return whether a declared write names an operation, so that ``is_write`` needs it."""
+        return self.dialect != MCP.name and any(pattern.count(" ") > 1 for pattern in self.writes)
+
+    def is_write(self, method: str, target: str, tool: str = "", operation: str = "") -> bool:
         """Return whether the request is a declared write; its query does not matter.
 
-        ``tool``: the tool that it calls, on an MCP link.
+        ``tool``: the tool that it calls, on an MCP link. ``operation`` of a path that serves several.
         """
         path = target.partition("?")[0]
         call = tool if self.dialect == MCP.name else f"{method.upper()} {path}"
@@ -121,7 +127,8 @@ class Link:
             call = unquote(path[1:])
             if method == "POST":
                 return True
-        return any(fnmatchcase(call, pattern) for pattern in self.writes)
+        calls = (call, f"{call} {operation}") if operation else (call,)
+        return any(fnmatchcase(call, pattern) for call in calls for pattern in self.writes)
 
     @classmethod
     def of_entry(cls, name: str, entry: Mapping[str, Any]) -> Link:

@@ -83,6 +83,7 @@ def check_intercept(file: SpecFile, data: object) -> InterceptSpec:
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CALL = re.compile(r"[A-Z]+ /\S*")
+_WRITE = re.compile(r"[A-Z]+ /\S*(?: \S+)?")  # with the operation of a path that serves several
 
 
 class McpSpec(Spec):
@@ -111,8 +112,8 @@ class LinkSpec(Spec):
     )
     writes: list[str] = Field(
         default_factory=list,
-        description="calls that change state: METHOD /path, on links of MCP and functions a name; * for any"
-        " part; [] if none does",
+        description="calls that change state: METHOD /path, METHOD /path OPERATION (JSON-RPC, GraphQL, AWS),"
+        " on links of MCP and functions a name; * for any part; [] if none does",
     )
     hosts: list[str] = Field(
         default_factory=list,
@@ -166,8 +167,9 @@ def _over_stdio(file: SpecFile, at: Place, spec: LinkSpec, mcp: McpSpec) -> Link
 
 
 def _check_calls(file: SpecFile, at: Place, calls: Sequence[str]) -> None:
+    form = _WRITE if at[-1] == "writes" else _CALL
     for index, call in enumerate(calls):
-        if not _CALL.fullmatch(call):
+        if not form.fullmatch(call):
             raise file.error(
                 (*at, index), f"{call!r} is not a call: write METHOD /path, for example POST /orders"
             )

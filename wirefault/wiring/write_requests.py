@@ -40,7 +40,7 @@ _READING_NAME = re.compile(
     r"(?:^|[_.:-])(?:m?search|query|find|look_?up|list|get|read|fetch|describe|count|status|poll|preview|validate"
     r"|estimate|calculate|autocomplete|suggest|embed(?:dings?)?|rerank|moderations?|classify|tokenize"
     r"|batch_?get|run_?query)(?![a-z])"
-    r"|^(?:Get|List|Search|Find|Read|Fetch|Describe|Query|BatchGet|Count)(?![a-z])",
+    r"|^(?:Get|List|Search|Find|Read|Fetch|Describe|Query|Scan|BatchGet|TransactGet|Count)(?![a-z])",
 )
 _WRITING_WORD = re.compile(
     r"(?<![a-z])(?:create|update|delete|insert|upsert|set|add|send|submit|place|remove|write|charge|transfer"
@@ -70,6 +70,12 @@ class SentRequest:
     tool: str = ""
     """The MCP tool that it calls."""
     of_mcp: bool = False
+    amz_target: str = ""
+    """The header X-Amz-Target."""
+
+    @property
+    def operation(self) -> str:
+        return operation_in(self.body if self.whole else None, self.amz_target)
 
 
 @dataclass(frozen=True)
@@ -80,10 +86,14 @@ class Corrections:
     reads: tuple[str, ...] = ()
 
     def is_write(self, name: str, *, probable: bool) -> bool:
-        """Return whether the call changes state, by the corrections and then by its kind."""
-        if any(fnmatchcase(name, pattern) for pattern in self.reads):
+        """Return whether the call changes state, by the corrections and then by its kind.
+
+        A pattern without an operation selects all operations of the path.
+        """
+        names = dict.fromkeys((name, " ".join(name.split(" ")[:2])))
+        if any(fnmatchcase(each, pattern) for each in names for pattern in self.reads):
             return False
-        return probable or any(fnmatchcase(name, pattern) for pattern in self.writes)
+        return probable or any(fnmatchcase(each, pattern) for each in names for pattern in self.writes)
 
 
 def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str]) -> WriteKind | None:
@@ -94,7 +104,8 @@ def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str
     """
     if request.whole and is_graphql_query(request.method, request.body):
         return None
-    if link.is_write(request.method, request.target, request.tool):
+    operation = request.operation if link.declares_operations else ""
+    if link.is_write(request.method, request.target, request.tool, operation):
         return "declared"
     if link.is_of_lab or link.writes or link.writes_declared:
         return None
@@ -119,6 +130,17 @@ def reads_by_name(call: str) -> bool:
     name = call.rpartition(" ")[2].rstrip("/").rpartition("/")[2]
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
     return _READING_NAME.search(name) is not None and _WRITING_WORD.search(words) is None
+
+
+def operation_in(body: str | bytes | None, amz_target: str = "") -> str:
+    """Return the operation of a request whose path serves several; empty for any other.
+
+    That is AWS's ``amz_target``, GraphQL's ``operationName`` or JSON-RPC's ``method``.
+    """
+    if amz_target:
+        return amz_target
+    value = as_object(_json(body)) if body else {}
+    return as_text(value.get("operationName")) or (as_text(value.get("method")) if "jsonrpc" in value else "")
 
 
 def is_graphql_query(method: str, body: str | None) -> bool:
@@ -164,6 +186,8 @@ def _only_reads(request: SentRequest, upstream: str) -> bool:
         return True
     if _TELEMETRY_PATH.search(path) or _TELEMETRY_HOST.search(urlsplit(upstream).hostname or ""):
         return True
+    if request.amz_target:
+        return reads_by_name(request.amz_target.rpartition(".")[2])
     value = _json(body)
     messages = list(map(as_object, value)) if isinstance(value, list) else [as_object(value)]
     return bool(messages) and all(

@@ -33,6 +33,7 @@ from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord, kept_text
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
 from wirefault.gateway.http1.heads import (
     CONTENT_ENCODING,
+    OPERATION,
     RequestHead,
     client_credential,
     read_header,
@@ -431,6 +432,7 @@ def is_write(exchange: Exchange) -> bool:
         exchange.message or "",
         exchange.tool,
         exchange.message is not None,
+        head.noted.get(OPERATION, ""),
     )
     read_only = run.read_only_tools.get(exchange.listener.name, ()) if run is not None else ()
     return write_kind(exchange.listener.link, request, read_only) is not None

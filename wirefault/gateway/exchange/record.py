@@ -24,6 +24,7 @@ from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import (
     CONTENT_ENCODING,
     IDEMPOTENCY_KEYS,
+    OPERATION,
     client_credential,
     read_header,
     sdk_retries,
@@ -281,7 +282,8 @@ def _key_in_body(exchange: Exchange, link: Link) -> str:
 def _client_fields(noted: Mapping[bytes, str], secret: str, redaction: Redaction) -> str:
     fields = f',"credential":"{redaction.digest(secret)}"' if secret else ""
     retries = sdk_retries(noted)
-    return f'{fields},"sdk_retry":{retries}' if retries else fields
+    fields += f',"sdk_retry":{retries}' if retries else ""
+    return f'{fields},"operation":{_quote(noted[OPERATION])}' if OPERATION in noted else fields
 
 
 class _Redact:

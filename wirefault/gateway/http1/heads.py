@@ -22,6 +22,7 @@ IDEMPOTENCY_KEYS = (b"idempotency-key", b"x-idempotency-key")
 CONTENT_ENCODING = b"content-encoding"
 CREDENTIALS = (b"authorization", b"x-api-key", b"x-goog-api-key")
 RETRY_COUNTS = (b"x-stainless-retry-count", b"amz-sdk-request")
+OPERATION = b"x-amz-target"  # of the services of AWS, whose paths are all /
 _BLANK_LINES = re.compile(rb"(?:\r\n)*+")
 _TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} ")
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: |\r\n)")
@@ -167,7 +168,9 @@ _NOTES: Mapping[bytes, Callable[[RequestHead, int, bytes], None]] = {
     b"expect": _note_expect,
     b"baggage": _note_baggage,
     b"traceparent": _note_trace,
-    **dict.fromkeys((*IDEMPOTENCY_KEYS, CONTENT_ENCODING, *CREDENTIALS, *RETRY_COUNTS), _note_for_record),
+    **dict.fromkeys(
+        (*IDEMPOTENCY_KEYS, CONTENT_ENCODING, *CREDENTIALS, *RETRY_COUNTS, OPERATION), _note_for_record
+    ),
 }
 
 
