@@ -95,6 +95,10 @@ def test_answered_writes_reach_server_only_in_clean_runs(tmp_path: Path, servers
         "model_down_after_write": "done_but_not_told",
     }
     assert code == 1 and "none carried out again" in printed
+    words = ["run", "--again", result["experiment"], "--episode", "q01"]
+    again = wirefault(tmp_path, environ_in(tmp_path), *words)
+    assert "both were executed" in " ".join(again.stdout.split()), again.stdout + again.stderr
+    assert len(servers.orders) - before == 2
 
 
 def test_write_that_only_a_fault_causes_is_refused(tmp_path: Path, servers: Servers) -> None:

@@ -26,22 +26,26 @@ from wirefault.audit.options import AuditOptions
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.result import CLEAN_RUNS, AuditResult, clean_key, question_key, recorded_runs
 from wirefault.core.errors import LAB_FAILED
+from wirefault.core.files import replace_shared
 from wirefault.core.interrupts import INTERRUPTED
+from wirefault.core.redaction import Redaction
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
-from wirefault.gateway.answered_writes import WritesDocument, stays_here
+from wirefault.gateway.answered_writes import AnsweredWrites, WritesDocument, stays_here, without_secrets
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
 WAITING_LANES = 6
 """Further lanes, for agents that wait in a hang."""
 _MARGIN_S = 30.0
 _RESET_BOUND_S = 60.0
+_REPLIES = "writes.jsonl"
 
 
 class Listener(Protocol):
@@ -96,7 +100,8 @@ class _Audit:
         self._computing = threading.Semaphore(options.workers)
         self._ids = self._new_ids()
         self._lock = threading.Lock()
-        self._replies = lab.private_file("writes.jsonl")
+        self._replies = lab.private_file(_REPLIES)
+        self._replies_copy = (result.saved.folder / _REPLIES).absolute()
         self._recorded = recorded_runs(result.saved, options.corrections) if options.resumed else {}
         self.code = 0
 
@@ -158,6 +163,8 @@ class _Audit:
                 f"{mixed}, so the gateway cannot answer its writes in the server's place; to carry them out"
                 " for real in each run, add --writes real --yes"
             )
+        if result.writes == "answer":
+            self._keep_replies()
         document = self._writes_document("answer", only_beyond=result.writes == "real").dump()
         [arm] = result.saved.plan.arms
         settings = arm.settings.model_copy(update={"audit_writes": document})
@@ -173,10 +180,26 @@ class _Audit:
         return WritesDocument(
             mode,
             str(self._replies),
+            str(self._replies_copy),
             only_beyond=only_beyond,
             writes=corrections.writes,
             reads=corrections.reads,
         )
+
+    def _keep_replies(self) -> None:
+        """Keep the clean run's replies to writes with the audit, without secrets, for ``run --again``."""
+        saved = self._result.saved
+        if self._replies.exists() or not self._replies_copy.exists():
+            replies = self._replies.read_bytes() if self._replies.exists() else b""
+            redaction = Redaction(saved.plan.configuration.environ)
+            data, self._result.replies_not_kept = without_secrets(replies, redaction)
+            replace_shared(saved.logs, self._replies_copy, data)
+
+    def _replies_are_missing(self, settings: Settings) -> bool:
+        """Whether runs with faults need a recorded reply that an earlier lab had and this one has not."""
+        if not settings.audit_writes or self._replies.exists():
+            return False
+        return AnsweredWrites.lacks_replies(settings.audit_writes)
 
     def _plan_faults(self) -> None:
         """Make one fault set with an entry for each question, which is met in that question's episodes."""
@@ -270,7 +293,8 @@ class _Audit:
         result = self._result
         [arm] = result.saved.plan.arms
         recorded = self._recorded.get(prompt.key)
-        if recorded is not None and not (prompt.key == clean_key(1) and arm.settings.audit_writes):
+        is_lost = prompt.key == clean_key(1) and self._replies_are_missing(arm.settings)
+        if recorded is not None and not is_lost:
             return recorded
         saved, configuration = result.saved, result.saved.plan.configuration
         [arm] = saved.plan.arms

@@ -35,6 +35,8 @@ class AuditResult:
     """Why runs were made one after another."""
     writes: WritesMode = "real"
     """Who carries out writes in runs with faults."""
+    replies_not_kept: int = 0
+    """Recorded replies to writes that have secrets: no later run can repeat them."""
 
 
 def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, RunView]:

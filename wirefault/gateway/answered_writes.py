@@ -99,6 +99,15 @@ class AnsweredWrites:
                 f"AUDIT_WRITES: the replies of the clean runs cannot be read: {error}"
             ) from None
 
+    @classmethod
+    def lacks_replies(cls, setting: str) -> bool:
+        """Whether runs with that setting may need a reply that is not kept."""
+        try:
+            document = _DOCUMENT.validate_json(setting)
+            return not document.only_beyond and any(each.reply is None for each in _read(document))
+        except (OSError, ValueError, LookupError, TypeError):
+            return True
+
     def endpoint(self, link: Link, call: str, usual: Endpoint, *, probable: bool) -> Endpoint:
         """Return the upstream of a request: ``usual``, unless it is a write that the run must not carry out.
 

@@ -111,6 +111,12 @@ def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str],
             console,
             "writes in runs with faults were answered by Wirefault; the clean runs carried theirs out",
         )
+    if result.replies_not_kept:
+        _print_line(
+            console,
+            f"{result.replies_not_kept} recorded replies to writes have secrets and are not kept:"
+            " wirefault run --again cannot repeat the runs that need them",
+        )
     console.print()
     groups = finding_groups(result.answers)
     for group in groups:
