@@ -2,22 +2,21 @@
 
 The names below are the Python interface; everything else is internal unless a docs page names it.
 
-    from wirefault import Arm, Experiment, run
+    from wirefault import Experiment
 
-    experiment = Experiment(
-        title="A lost reply is not ordered again",
-        wiring="wirefault.yaml",
-        method=Arm(faults="lost-replies"),
-        hypothesis=["no duplicate", "success_rate >= 1"],
-    )
-    assert run(experiment).verdict == "held"
+    report = Experiment(
+        subject=my_agent, prompts=["Order one apple"], faults=["lost-replies"], checks=["no duplicate"]
+    ).run()
+    assert report.verdict == "held"
 """
 
 # not from typing: an entry point must handle Ctrl-C before further imports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded
-    from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix
+    from wirefault.experiments.experiment import Arm, Baseline, Matrix
+    from wirefault.experiments.in_place import Experiment
+    from wirefault.experiments.report import ExperimentReport
     from wirefault.experiments.run_experiment import ExperimentResult, run
     from wirefault.experiments.safety import Safety
     from wirefault.faults.base import Fault
@@ -32,6 +31,7 @@ __all__ = [
     "CheckResult",
     "EpisodeView",
     "Experiment",
+    "ExperimentReport",
     "ExperimentResult",
     "Fault",
     "Matrix",
@@ -49,7 +49,8 @@ _MODULES = {
     "Baseline": "wirefault.experiments.experiment",
     "CheckResult": "wirefault.judging.checker",
     "EpisodeView": "wirefault.experiments.assertions.episode_view",
-    "Experiment": "wirefault.experiments.experiment",
+    "Experiment": "wirefault.experiments.in_place",
+    "ExperimentReport": "wirefault.experiments.report",
     "ExperimentResult": "wirefault.experiments.run_experiment",
     "Fault": "wirefault.faults.base",
     "Matrix": "wirefault.experiments.experiment",

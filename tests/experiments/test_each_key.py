@@ -261,6 +261,22 @@ CASES = [
         method(assertions=["no_lop"]),
         "unknown assertion no_lop",
     ),
+    Case(
+        "faults",
+        {"method": None, "faults": ["lost-replies", {"fault": "hang", "links": "weather"}]},
+        of_arm(lambda arm: [entry.fault.name for entry in read_canonical(arm.settings.faults).faults][-1]),
+        "hang",
+        {"method": None, "faults": ["lost-reply"]},
+        "lost-replies",
+    ),
+    Case(
+        "checks",
+        {"hypothesis": [], "checks": ["no crash", "completes"]},
+        of_arm(lambda arm: (arm.hypothesis, arm.assertions)),
+        (("no crash",), ("completes",)),
+        {"checks": ["no crsh"]},
+        "did you mean 'crash'",
+    ),
     Case("variants", VARIANTS, names, ["a"], {"method": None, "variants": {"a": {}}}, "a: missing faults"),
     Case(
         "hypothesis",

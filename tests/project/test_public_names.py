@@ -15,7 +15,8 @@ from wirefault import Arm, Experiment, run
 def test_public_names_are_pinned() -> None:
     assert wirefault.__all__ == [
         *("Arm", "AttemptContext", "Baseline", "CheckResult", "EpisodeView", "Experiment"),
-        *("ExperimentResult", "Fault", "Matrix", "NotRecorded", "Safety", "SubjectResult", "run", "tool"),
+        *("ExperimentReport", "ExperimentResult", "Fault", "Matrix", "NotRecorded", "Safety"),
+        *("SubjectResult", "run", "tool"),
     ]
 
 

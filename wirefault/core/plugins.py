@@ -146,6 +146,33 @@ def load_function(name: str) -> Callable[..., object]:
     return cast(Callable[..., object], function)
 
 
+_HERE = "wirefault_functions_of_this_process"
+
+
+def name_here(function: Callable[..., Any]) -> str:
+    """Return a name by which only this process can load the function, such as a lambda or a closure."""
+    module = sys.modules.setdefault(_HERE, ModuleType(_HERE))
+    known = next((name for name, value in vars(module).items() if value is function), "")
+    if not known:
+        label = re.sub(r"\W+", "_", getattr(function, "__name__", type(function).__name__)).strip("_")
+        known = f"{label}_{len(vars(module))}"
+        setattr(module, known, function)
+    return f"{_HERE}:{known}"
+
+
+def is_known_here(name: str) -> bool:
+    """Whether the name is one of ``name_here``."""
+    return name.startswith(f"{_HERE}:")
+
+
+def any_function_name(function: Callable[..., Any]) -> str:
+    """Return the function's name in its module, or else one that only this process can load."""
+    try:
+        return function_name(function)
+    except ValueError:
+        return name_here(function)
+
+
 def function_name(function: Callable[..., Any]) -> str:
     """Return the name by which a file refers to the function.
 

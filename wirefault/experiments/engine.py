@@ -18,6 +18,7 @@ from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.budgets import with_pool
+from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
 # Runs the remaining episodes of an arm; the highest exit code of its runs.
@@ -120,6 +121,15 @@ def _run_arm(lab: RunningLab, saved: SavedExperiment, arm: PlannedArm, how: RunC
         return max(lane.result() for lane in running)
 
 
+def settings_of_run(saved: SavedExperiment, arm: PlannedArm) -> tuple[Settings, str]:
+    """The settings of each run of the arm, and the experiment whose control judges it; empty without one."""
+    # all runs of an arm share one budget
+    shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
+    settings = arm.settings.model_copy(update={"budgets": shared})
+    has_control = not arm.is_control and any(other.is_control for other in saved.plan.arms)
+    return settings, saved.experiment_id if has_control else ""
+
+
 def _carry_out(
     lab: RunningLab,
     saved: SavedExperiment,
@@ -130,11 +140,7 @@ def _carry_out(
     prompts: Sequence[Prompt],
 ) -> int:
     plan = saved.plan
-    # all runs of an arm share one budget
-    shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
-    settings = arm.settings.model_copy(update={"budgets": shared})
-    has_control = not arm.is_control and any(other.is_control for other in plan.arms)
-    control_in = saved.experiment_id if has_control else ""
+    settings, control_in = settings_of_run(saved, arm)
     document = partial(
         run_document,
         run_id,

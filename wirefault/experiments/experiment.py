@@ -15,19 +15,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
 
 from wirefault.core.errors import nearest
-from wirefault.core.plugins import function_name
-from wirefault.experiments.assertions.registry import entry_of, entry_schema
+from wirefault.core.plugins import any_function_name, is_known_here
+from wirefault.experiments.assertions.registry import entry_of, entry_schema, looks_like_statement
 from wirefault.experiments.expression import ExpressionError, parse_expression
 from wirefault.experiments.measures import known_names
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
+from wirefault.subjects.function import check_function, function_label
 from wirefault.wiring.spec_file import Spec
 
 MAX_ARMS = 200
+_MAX_TITLE = 120
 _Dose = Annotated[float, Field(gt=0, le=100)]
 
 
@@ -121,6 +130,8 @@ def _experiment(data: dict[str, Any], cell: Sequence[tuple[str, Any]]) -> dict[s
 CONTROL = "control"
 AFTER = "control-after"
 METHOD = "method"
+# the only arm of an experiment without faults
+ALONE = "checks"
 _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 # settings that inject faults, and settings with a separate key
 _FAULTS = ("faults", "toxic_prob", "error_prob")
@@ -162,18 +173,74 @@ def _without_faults(settings: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _named_function(entry: Any) -> Any:
-    """Replace a function object by its name: the runs are separate processes."""
-    if isinstance(entry, dict) and callable(entry.get("next_turn")):
-        return {**entry, "next_turn": function_name(entry["next_turn"])}
+def _checked_subject(value: Any) -> Any:
+    """A name, or a function or object that can be called with a prompt."""
+    if not isinstance(value, str):
+        check_function(value)
+    return value
+
+
+def _subject_name(value: Any) -> str:
+    return value if isinstance(value, str) else f"{IN_PLACE}{function_label(value)}"
+
+
+# the name of a subject that is a function of the process that ran the experiment
+IN_PLACE = "in place: "
+SubjectGiven = Annotated[
+    Any,
+    BeforeValidator(_checked_subject),
+    PlainSerializer(_subject_name, when_used="json"),
+    WithJsonSchema({"type": "string"}),
+]
+
+
+def _with_names(entry: Any) -> Any:
+    """Replace functions by their names: ``next_turn``, or the last of ``turns``."""
+    if not isinstance(entry, dict):
+        return entry
+    turns = entry.get("turns")
+    if isinstance(turns, list) and turns and callable(turns[-1]):
+        first = {"prompt": turns[0]} if len(turns) == 2 else {"turns": turns[:-1]}
+        entry = {key: value for key, value in entry.items() if key != "turns"} | first
+        entry["next_turn"] = turns[-1]
+    if callable(entry.get("next_turn")):
+        entry = {**entry, "next_turn": any_function_name(entry["next_turn"])}
     return entry
 
 
-PromptEntry = Annotated[str | dict[str, Any], BeforeValidator(_named_function)]
+PromptEntry = Annotated[str | dict[str, Any], BeforeValidator(_with_names)]
+FaultsGiven = str | dict[str, Any] | list[str | dict[str, Any]]
+CheckGiven = Annotated[
+    Any, BeforeValidator(lambda value: _check_of(value)), WithJsonSchema({"type": ["string", "object"]})
+]
 ToleranceText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=False))]
 HypothesisText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=True))]
 AssertionGiven = Annotated[Any, BeforeValidator(entry_of), WithJsonSchema(entry_schema())]
 SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_settings)]
+
+
+# the control of an experiment with checks alone
+_ANSWERS = ("crash == 0", "runaway == 0")
+
+
+def _is_statement(check: Any) -> bool:
+    """Whether it is a statement about an arm, such as ``no duplicate``; else it is about each episode."""
+    try:
+        return isinstance(check, str) and bool(_statement(check, with_control=True))
+    except ValueError:
+        return False
+
+
+def _check_of(value: Any) -> Any:
+    """A statement as it is, an assertion as a file has it. Raises ``ValueError`` for anything else."""
+    if _is_statement(value):
+        return value
+    try:
+        return entry_of(value)
+    except ValueError:
+        if isinstance(value, str) and looks_like_statement(value):
+            _statement(value, with_control=True)  # its error names the measures of an arm
+        raise
 
 
 class Baseline(Spec):
@@ -187,8 +254,8 @@ class Baseline(Spec):
 class Arm(Spec):
     """An arm with faults, and its additional hypothesis."""
 
-    faults: str | dict[str, Any] = Field(
-        "", description="a preset, a file in this folder, or an inline fault set"
+    faults: FaultsGiven = Field(
+        "", description="a preset, a fault, a file in this folder, an inline fault set, or a list of these"
     )
     settings: SettingValues = Field(
         default_factory=dict, description="settings of this arm only, such as toxic_prob"
@@ -218,11 +285,13 @@ class Arm(Spec):
 class Experiment(Spec):
     """An experiment as written by a user. Paths are relative to the folder of its file."""
 
-    title: str = Field(min_length=1, description="the claim under test, in a sentence")
+    title: str = Field("", description="the claim under test, in a sentence; by default its `checks`")
     description: str = ""
     tags: list[str] = Field(default_factory=list)
-    wiring: str = Field("lab", description="`lab`, or a wiring file with the subject and its links")
-    subject: str = Field("", description="the agent, as in --subject, instead of the wiring's")
+    wiring: str | dict[str, Any] = Field(
+        "lab", description="`lab`, or a wiring file with the subject and its links, or its content"
+    )
+    subject: SubjectGiven = Field("", description="the agent, as in --subject, instead of the wiring's")
     prompts: str | list[PromptEntry] = Field(
         "", description="a prompts file, or its entries; by default the wiring's"
     )
@@ -245,6 +314,10 @@ class Experiment(Spec):
         description="statements that must hold for the control arm, before and after the others",
     )
     baseline: Baseline = Baseline()
+    faults: FaultsGiven = Field("", description="the faults of the only arm, instead of `method`")
+    checks: list[CheckGiven] = Field(
+        default_factory=list, description="statements and assertions together; enough without faults, too"
+    )
     method: Arm | None = Field(None, description="the only arm with faults, instead of `variants`")
     variants: dict[str, Arm] = Field(default_factory=dict, description="arms by name, each with faults")
     matrix: Matrix | None = Field(
@@ -260,17 +333,67 @@ class Experiment(Spec):
     @property
     def arms(self) -> dict[str, Arm]:
         """The arms with faults, by name."""
+        if self.faults:
+            return {METHOD: Arm(faults=self.faults)}
         return {METHOD: self.method} if self.method else dict(self.variants)
+
+    @property
+    def has_faults(self) -> bool:
+        """Whether an arm has faults; else its checks carry the verdict alone."""
+        return bool(self.arms or self.matrix)
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the subject is a function of this process."""
+        return not isinstance(self.subject, str)
+
+    @property
+    def statements(self) -> list[str]:
+        """The hypothesis, and the checks that are statements about an arm."""
+        return [*self.hypothesis, *(check for check in self.checks if _is_statement(check))]
+
+    @property
+    def all_assertions(self) -> list[Any]:
+        """The assertions, and the checks that are assertions on episodes."""
+        return [*self.assertions, *(check for check in self.checks if not _is_statement(check))]
+
+    @property
+    def steady(self) -> list[str]:
+        """The statements for the control; checks alone need an agent that answers, not an oracle."""
+        if self.checks and "steady_state" not in self.model_fields_set:
+            return list(_ANSWERS)
+        return list(self.steady_state)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _titled(cls, data: Any) -> Any:
+        """Name an untitled experiment by what it checks."""
+        if isinstance(data, dict) and "title" not in data and data.get("checks"):
+            checks = data["checks"] if isinstance(data["checks"], list) else []
+            names = [check if isinstance(check, str) else getattr(check, "__name__", "") for check in checks]
+            return {**data, "title": "; ".join(filter(None, names))[:_MAX_TITLE] or "its checks hold"}
+        return data
 
     @model_validator(mode="after")
     def _is_complete(self) -> Experiment:
+        if not self.title:
+            raise ValueError("title is missing: state the claim under test, in a sentence")
         own = bool(self.matrix and self.matrix.faults)
-        if bool(self.method) + bool(self.variants) + own != 1:
+        ways = bool(self.method) + bool(self.variants) + own + bool(self.faults)
+        if ways > 1 or (not ways and not self.checks):
             raise ValueError(
-                "needs one of `method`, `variants` and `faults` of a `matrix`: the faults for the subject"
+                "needs one of `method`, `variants` and `faults` of a `matrix`: the faults for the subject; or"
+                " `faults` with `checks`, or `checks` alone"
             )
+        if isinstance(self.subject, str) and not self.subject.startswith(IN_PLACE):
+            for entry in self.prompts if isinstance(self.prompts, list) else ():
+                if isinstance(entry, dict) and is_known_here(str(entry.get("next_turn", ""))):
+                    raise ValueError(
+                        "prompts: next_turn: must be a top-level function of an importable module: the agent"
+                        " runs in another process"
+                    )
         for name, arm in self.arms.items():
-            if not _ARM_NAME.fullmatch(name) or name in (CONTROL, AFTER):
+            if not _ARM_NAME.fullmatch(name) or name in (CONTROL, AFTER, ALONE):
                 raise ValueError(
                     f"variants.{name}: a name is 1 to 40 of letters, digits and ._-, not {CONTROL}"
                 )
@@ -279,7 +402,7 @@ class Experiment(Spec):
                     f"{name}: missing faults: set `faults`, `budgets`, or toxic_prob or error_prob in"
                     " `settings`"
                 )
-            if not any((self.hypothesis, self.assertions, arm.hypothesis, arm.assertions)):
+            if not any((self.hypothesis, self.assertions, self.checks, arm.hypothesis, arm.assertions)):
                 raise ValueError(
                     f"{name}: missing hypothesis: state what must hold (success_rate >= 0.9), or add"
                     " assertions"

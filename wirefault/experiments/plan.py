@@ -11,12 +11,12 @@ from typing import Any
 from wirefault.core.errors import nearest
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
-from wirefault.experiments.experiment import AFTER, CONTROL, Arm, Experiment
+from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, Arm, Experiment, FaultsGiven
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.experiments.verdict import Judged
 from wirefault.faults.sets.conditions import Only
-from wirefault.faults.sets.presets import read_canonical
+from wirefault.faults.sets.presets import find_set, read_canonical
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.budgets import Budgets
 from wirefault.settings.configuration import Configuration, load_configuration
@@ -31,8 +31,9 @@ from wirefault.wiring.prompts import (
     load_prompts,
     prompts_from_entries,
 )
+from wirefault.wiring.spec_file import SpecFile, read_spec_file
 from wirefault.wiring.subject_spec import holds_conversations
-from wirefault.wiring.wiring import Wiring, lab_wiring, load_wiring
+from wirefault.wiring.wiring import Wiring, build_wiring, lab_wiring, load_wiring
 
 
 def problem_with_episodes(faults: str, prompts: Sequence[str]) -> str:
@@ -170,7 +171,9 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     loaded = _prompts(source_file, control)
     prompts = tuple(_repeated(loaded.entries, experiment.repeats))
     base["seed"] = control.settings.seed  # a drawn seed is the same in all arms
-    steady = tuple(experiment.steady_state)
+    if not experiment.has_faults:
+        return _without_faults(source_file, control, wiring, prompts, loaded)
+    steady = tuple(experiment.steady)
     arms = [
         _planned_arm(source_file, environ, wiring, base, prompts, name, arm)
         for name, arm in experiment.arms.items()
@@ -180,7 +183,34 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
         _check_personas(source_file, control.settings.persona, arms)
     all_arms = between_controls(controls, arms)
     return ExperimentPlan(
-        experiment, control, prompts, all_arms, experiment.subject, notes=tuple(loaded.notes)
+        experiment, control, prompts, all_arms, _replaced_subject(experiment), notes=tuple(loaded.notes)
+    )
+
+
+def _replaced_subject(experiment: Experiment) -> str:
+    """The name that replaces the wiring's subject; empty for a function of this process."""
+    return "" if experiment.is_in_place else str(experiment.subject)
+
+
+def _without_faults(
+    source_file: ExperimentFile,
+    configuration: Configuration,
+    wiring: Wiring,
+    prompts: Sequence[Prompt],
+    loaded: Prompts,
+) -> ExperimentPlan:
+    """One arm, whose checks carry the verdict."""
+    experiment = source_file.experiment
+    names = names_of(wiring, _replaced_subject(experiment))
+    asserted = tuple(_located(source_file, (), experiment.all_assertions, names))
+    arm = PlannedArm(ALONE, configuration.settings, tuple(experiment.statements), asserted)
+    return ExperimentPlan(
+        experiment,
+        configuration,
+        tuple(prompts),
+        (arm,),
+        _replaced_subject(experiment),
+        notes=tuple(loaded.notes),
     )
 
 
@@ -195,22 +225,29 @@ def _planned_arm(
 ) -> PlannedArm:
     """The method, or a variant, combined with the experiment's common parts."""
     experiment = source_file.experiment
-    place = ("method",) if experiment.method else ("variants", name)
-    chosen = {**base, **arm.settings, "faults": _fault_set(arm.faults, source_file.folder)}
+    place = _place_of(experiment, name)
+    chosen = {**base, **arm.settings, "faults": _fault_set(arm.faults, source_file.folder, wiring)}
     if arm.budgets:
         chosen["budgets"] = _budgets(arm.budgets, source_file.folder)
     settings = _configured(source_file, environ, wiring, chosen, place).settings
     if problem := problem_with_episodes(settings.faults, [prompt.key for prompt in prompts]):
         raise source_file.file.error((*place, "faults"), problem)
     settings = _kept_in_radius(source_file, settings, prompts, wiring, place)
-    hypothesis = (*experiment.hypothesis, *arm.hypothesis)
-    names = names_of(wiring, experiment.subject)
+    hypothesis = (*experiment.statements, *arm.hypothesis)
+    names = names_of(wiring, _replaced_subject(experiment))
     asserted = (
-        *_located(source_file, (), experiment.assertions, names),
+        *_located(source_file, (), experiment.all_assertions, names),
         *_located(source_file, place, arm.assertions, names),
     )
     planned = PlannedArm(name, settings, hypothesis, asserted)
     return at_dose(planned, arm.dose) if arm.dose != 1 else planned
+
+
+def _place_of(experiment: Experiment, name: str) -> tuple[str, ...]:
+    """Where the file has the arm; empty for the experiment's own ``faults``."""
+    if experiment.faults:
+        return ()
+    return ("method",) if experiment.method else ("variants", name)
 
 
 def between_controls(
@@ -224,8 +261,26 @@ def between_controls(
 
 
 def _wiring(source_file: ExperimentFile) -> Wiring:
-    name = source_file.experiment.wiring
+    experiment = source_file.experiment
+    if experiment.is_in_place:
+        return wiring_in_place(experiment.wiring, source_file)
+    if isinstance(experiment.wiring, dict):
+        file = SpecFile(f"{source_file.file.where}: wiring", experiment.wiring)
+        return build_wiring(file, source_file.folder)
+    name = experiment.wiring
     return lab_wiring() if name == "lab" else load_wiring(source_file.folder / name)
+
+
+def wiring_in_place(named: str | dict[str, Any], source_file: ExperimentFile) -> Wiring:
+    """The wiring of a function of this process: its connections are intercepted. Raises ``InputError``."""
+    where, folder = f"{source_file.file.where}: wiring", source_file.folder
+    if isinstance(named, str) and named != "lab":
+        path = folder / named
+        file, folder = read_spec_file(path), path.parent
+    else:
+        file = SpecFile(where, named if isinstance(named, dict) else {})
+    data = {key: value for key, value in file.data.items() if key != "subject"}
+    return build_wiring(replace(file, data={"intercept": {}, **data}), folder)
 
 
 def _configured(
@@ -259,7 +314,7 @@ def _check_personas(source_file: ExperimentFile, of_control: str, arms: Sequence
     """A foreign agent sends no persona, and the lab has one scripted model for all arms."""
     for arm in arms:
         if arm.settings.persona != of_control:
-            place = ("method",) if source_file.experiment.method else ("variants", arm.name)
+            place = _place_of(source_file.experiment, arm.name)
             problem = "one scripted model answers in all arms: set this in the experiment's own `settings`"
             raise source_file.file.error((*place, "settings", "persona"), problem)
 
@@ -278,12 +333,38 @@ def _located(
             raise source_file.file.error((*place, "assertions", number), str(error)) from None
 
 
-def _fault_set(faults: str | dict[str, Any], folder: Path) -> str:
+def _fault_set(faults: FaultsGiven, folder: Path, wiring: Wiring | None = None) -> str:
     """The fault set as a setting; a file in the experiment's folder comes first."""
+    if isinstance(faults, list):
+        return _fault_set(faults[0], folder) if len(faults) == 1 else _together(faults, folder, wiring)
     if not isinstance(faults, str):
-        return json.dumps(faults)
+        return json.dumps(_as_set(faults))
     beside = folder / faults
     return str(beside) if faults and beside.is_file() else faults
+
+
+def _as_set(faults: dict[str, Any]) -> dict[str, Any]:
+    """A fault set; one of its entries alone becomes a set."""
+    if "fault" in faults:
+        return {"faults": [faults]}
+    return {"toxics": [faults]} if "toxic" in faults else faults
+
+
+def _together(faults: Sequence[str | dict[str, Any]], folder: Path, wiring: Wiring | None) -> str:
+    """One set with the entries of all of them. Raises ``FaultSetError``."""
+    together: dict[str, list[Any]] = {"faults": [], "toxics": []}
+    for part in faults:
+        if isinstance(part, str):
+            fault_set = find_set(_fault_set(part, folder), wiring.links if wiring else None)
+            data = json.loads(fault_set.dump())
+            for entry in (*data.get("faults", ()), *data.get("toxics", ())):
+                if entry["id"] in (entry.get("fault"), entry.get("toxic")):
+                    del entry["id"]  # numbered among equals again
+        else:
+            data = _as_set(part)
+        for key, entries in together.items():
+            entries += data.get(key, ())
+    return json.dumps({key: entries for key, entries in together.items() if entries})
 
 
 def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
@@ -308,7 +389,8 @@ def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Promp
         )
     if loaded.problems:
         raise source_file.file.error(("prompts",), loaded.problems[0])
-    if not source_file.experiment.subject:  # a named subject is unknown until it is opened
+    # a named subject is unknown until it is opened, and a function takes turns
+    if not source_file.experiment.subject:
         check_turns(loaded, holds_conversations(configuration.wiring.subject))
     check_next_turns(loaded)
     return loaded

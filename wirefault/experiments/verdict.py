@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wirefault.experiments.assertions.on_arm import Asserted
-from wirefault.experiments.experiment import AFTER, CONTROL
+from wirefault.experiments.experiment import AFTER, ALONE, CONTROL
 from wirefault.experiments.expression import Expression, exactly, parse_expression
 from wirefault.experiments.measures import BUDGET_STRIKES, Measure, against_control
 from wirefault.experiments.safety import Safety, Spending
@@ -92,6 +92,8 @@ class Judged:
 def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
     """Judge the arms that were run, the control first."""
     completed = {arm.name: arm for arm in arms}
+    if ALONE in completed:
+        return _judged_alone(completed[ALONE])
     control = completed[CONTROL]
     checks = [check for arm in completed.values() for check in _checks_of(arm, control)]
     before = _worst(check for check in checks if check.arm == CONTROL)
@@ -105,6 +107,19 @@ def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
     worst = _worst(checks)
     if worst is None:
         return Judged("held", f"all of {len(checks)} statements held", checks)
+    return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks, worst)
+
+
+def _judged_alone(arm: ArmResult) -> Judged:
+    """The verdict of an experiment without faults: its checks alone."""
+    if arm.failure:
+        checks = [Check(arm.name, "the arm is run", "unknown", message=arm.failure)]
+    else:
+        checks = [_check(arm.name, text, arm.measures) for text in arm.hypothesis]
+        checks += [_assertion_check(arm.name, asserted) for asserted in arm.asserted]
+    worst = _worst(checks)
+    if worst is None:
+        return Judged("held", f"all of {len(checks)} statements held, without faults", checks)
     return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks, worst)
 
 

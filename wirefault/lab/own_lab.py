@@ -11,7 +11,13 @@ from pathlib import Path
 from threading import Lock
 
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, error_text
-from wirefault.core.interrupts import INTERRUPTED, SignalFlag, interruption_reason
+from wirefault.core.interrupts import (
+    INTERRUPTED,
+    INTERRUPTED_LINE,
+    Interrupted,
+    SignalFlag,
+    interruption_reason,
+)
 from wirefault.core.processes import reason_file, stop_file
 from wirefault.core.run_key import handed_key
 from wirefault.lab.forking import forking
@@ -68,6 +74,8 @@ class RunningLab:
         fork: Fork = cannot_fork,
         halt: Halt | None = None,
     ) -> None:
+        self.lost: LabError | None = None
+        """Why a run in this process ended, if a part of the lab did."""
         self._lab = lab
         self._halt = halt or Halt()
         self._fork = fork
@@ -127,6 +135,27 @@ class RunningLab:
                 f"the agent was killed by signal {-code}; its run is kept under {lab.shared_logs}/runs"
             )
         return code
+
+    def environ(self, lane: int = 0) -> dict[str, str]:
+        """The environment of a process of that lane."""
+        return self._lab.environ(lane=lane)
+
+    def look(self) -> None:
+        """Raise ``Interrupted`` if a run in this process must end, because of a signal or of the lab.
+
+        A run that may begin no other episode is notified.
+        """
+        if self._interrupted.is_set():
+            raise Interrupted(INTERRUPTED_LINE)
+        if self._halt.end_now:
+            raise Interrupted(self._halt.end_now)
+        if self._halt.begin_no_other:
+            self._lab.tell(stop_file, self._halt.begin_no_other)
+        try:
+            self._lab.check()
+        except LabError as error:
+            self.lost = error
+            raise Interrupted(error.reason) from None
 
     def private_file(self, name: str) -> Path:
         """Return a path in the user's private folder for a file that is removed with the lab."""

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -151,8 +152,14 @@ def _may_read_input() -> bool:
 
 @contextmanager
 def interruptible() -> Iterator[SignalFlag]:
-    """SIGINT and SIGTERM only set the flag, so that no process is lost while it starts."""
+    """SIGINT and SIGTERM only set the flag, so that no process is lost while it starts.
+
+    Another thread than the main one gets no signals, and leaves the handlers alone.
+    """
     interrupted = SignalFlag()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, interrupted.set) for number in signals}
     try:

@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def _answer(function: Callable[..., Any], prompt: str, context: PythonContext, runner: asyncio.Runner) -> Any:
-    answer = function(prompt, **_more(function, context))
+    answer = function(prompt, **context_argument(function, context))
     return runner.run(_awaited(answer)) if inspect.isawaitable(answer) else answer
 
 
@@ -83,7 +83,7 @@ async def _awaited(answer: Any) -> Any:
     return await answer
 
 
-def _more(function: Callable[..., Any], context: PythonContext) -> dict[str, PythonContext]:
+def context_argument(function: Callable[..., Any], context: PythonContext) -> dict[str, PythonContext]:
     """Return the context if the callable has a parameter for it."""
     try:
         _, *others = inspect.signature(function).parameters.values()

@@ -97,15 +97,27 @@ _MAX_REPORT = 64 * 1024
 
 
 def answer_result(answer: object) -> SubjectResult:
-    """Return the result of an attempt with this answer, a text or a JSON value."""
+    """Return the result of an attempt with this answer, a text or a JSON value.
+
+    ``{"response": text}`` is that text.
+    """
+    answer = plain_answer(answer)
     if not isinstance(answer, str):
         report = as_report(answer)
-        text = "" if answer is None else json.dumps(answer, ensure_ascii=False)
+        text = "" if answer is None else json.dumps(answer, ensure_ascii=False, default=str)
     else:
         report, text = read_report(answer), answer.strip()
     if report is not None:
         return SubjectResult("report", report, report.answer)
     return SubjectResult("text" if text else "empty", response=text)
+
+
+def plain_answer(answer: object) -> object:
+    """Return the text of ``{"response": text}``; anything else unchanged."""
+    if isinstance(answer, Mapping) and "status" not in answer:
+        response = answer.get("response")
+        return response if isinstance(response, str) else answer
+    return answer
 
 
 def read_report(answer: str) -> Report | None:
@@ -215,9 +227,9 @@ def converse(
                 raise AttemptOver(limit_reached(limit))
             if number > 1:
                 context.begin_turn(number, text)
-            answer = turn(text, number, seconds)
+            answer = plain_answer(turn(text, number, seconds))
             answered = clock()
-            reply = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+            reply = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
             conversation += [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]
             ends.append(now())
             result = answer_result(answer)

@@ -23,8 +23,8 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from wirefault.core.errors import nearest
 from wirefault.core.plain_data import short_repr
 from wirefault.core.plugins import (
+    any_function_name,
     checked_function_name,
-    function_name,
     load_function,
     located_function,
 )
@@ -199,13 +199,18 @@ def parse_assertion(entry: AssertionEntry) -> Assertion:
         raise ValueError(f"{name}: {_explained(error, kind)}") from None
 
 
+def looks_like_statement(text: str) -> bool:
+    """Whether the text is meant as a statement, not as an assertion's name."""
+    return bool(_COMPARES.search(text))
+
+
 def entry_of(value: AssertionEntry | Assertion | Callable[..., Any]) -> AssertionEntry:
     """An entry from Python as a file has it. Raises ``ValueError`` for anything but an assertion."""
     if isinstance(value, Assertion):
         result = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {value.name: result[value.main] if result.keys() == {value.main} else result}
     if callable(value):
-        return {CallableAssertion.name: function_name(value)}
+        return {CallableAssertion.name: any_function_name(value)}
     parse_assertion(value)
     return value
 
@@ -254,7 +259,7 @@ def entry_schema() -> dict[str, Any]:
 
 def _parts(entry: object) -> tuple[str, Any]:
     if isinstance(entry, str):
-        return (Statement.name, entry) if _COMPARES.search(entry) else (entry, {})
+        return (Statement.name, entry) if looks_like_statement(entry) else (entry, {})
     if not isinstance(entry, dict) or len(entry) != 1:
         raise ValueError(f"must be one assertion, such as `completes_within: 30s`, not {short_repr(entry)}")
     [(name, value)] = entry.items()

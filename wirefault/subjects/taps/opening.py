@@ -60,6 +60,13 @@ def open_tap(wiring: Wiring, configuration: Configuration) -> Iterator[Tap]:
         yield _best(wiring.intercept, wiring.file, folder, ingress, trust, configuration)
 
 
+@contextmanager
+def trust_files(authority: str, environ: Mapping[str, str]) -> Iterator[Trust]:
+    """Write the certificates that a tap's programs trust, for the block. Raises ``SettingsError``."""
+    with _folder() as folder:
+        yield write_trust(folder, authority, environ)
+
+
 def _best(
     spec: InterceptSpec,
     where: str,

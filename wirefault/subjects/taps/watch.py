@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from socket import getaddrinfo
@@ -22,6 +23,7 @@ from wirefault.gateway.intercept.policy import matches_host
 from wirefault.history.events import Note, WentPastLab
 from wirefault.subjects.process import descendants
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
+from wirefault.subjects.taps.this_process import open_connections
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.wiring import InterceptSpec
 
@@ -136,6 +138,8 @@ def _program(pid: int) -> str:
     return os.path.basename(os.readlink(f"/proc/{pid}/exe"))  # noqa: PTH115, PTH119
 
 
+_HERE = "this process"
+_EARLIER = "this process, over a connection that was open before the attempt"
 # DNS is not a call; a UDP socket without a peer has port 0.
 _NO_CALLS = (0, 53)
 
@@ -179,6 +183,14 @@ class BypassTracker:
             if self._leads_past(each) and (each.remote, each.local) not in ends:
                 self._past[Past(each.protocol, each.remote, socket_owners[each.inode])].add(each.inode)
 
+    def take_earlier(
+        self, before: Mapping[int, tuple[Address, int]], after: Mapping[int, tuple[Address, int]]
+    ) -> None:
+        """Take this process's connections from before the attempt that carried bytes in it."""
+        for inode, (remote, count) in before.items():
+            if inode in after and after[inode][1] != count and not self._is_allowed(remote):
+                self._past[Past("tcp", remote, _EARLIER)].add(inode)
+
     def _leads_past(self, each: SystemSocket) -> bool:
         if each.listens or each.remote.port in _NO_CALLS or self._is_allowed(each.remote):
             return False
@@ -201,20 +213,37 @@ _MIN_REST = 9
 class WatchedSubject(SubjectWrapper):
     """Records with each attempt the connections that bypassed the lab.
 
-    Every process that this one starts during an attempt counts as the subject's.
+    Every process that this one starts during an attempt counts as the subject's; with ``is_here`` this
+    process does, too.
     """
 
-    def __init__(self, subject: Subject, is_allowed: Callable[[Address], bool]) -> None:
+    def __init__(
+        self, subject: Subject, is_allowed: Callable[[Address], bool], *, is_here: bool = False
+    ) -> None:
         super().__init__(subject)
         self._is_allowed = is_allowed
+        self._is_here = is_here
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         tracker, failures = BypassTracker(self._is_allowed), list[str]()
+        before = open_connections() if self._is_here else {}
+        owners = partial(_owners_here, _inodes_here()) if self._is_here else socket_owners
         try:
-            with _watching(tracker, failures):
+            with _watching(tracker, failures, owners):
                 return self.inner(prompt, context)
         finally:
+            tracker.take_earlier(before, open_connections() if self._is_here else {})
             _record(tracker, failures, context)
+
+
+def _inodes_here() -> frozenset[int]:
+    return frozenset(_inodes(os.getpid()))
+
+
+def _owners_here(earlier: frozenset[int]) -> dict[int, str]:
+    """The sockets of this process and of its descendants, without the earlier ones of this process."""
+    own = dict.fromkeys(_inodes_here() - earlier, _HERE)
+    return {**socket_owners(), **own}
 
 
 def _record(tracker: BypassTracker, failures: list[str], context: AttemptContext) -> None:
@@ -239,7 +268,9 @@ def _record(tracker: BypassTracker, failures: list[str], context: AttemptContext
 
 
 @contextmanager
-def _watching(tracker: BypassTracker, failures: list[str]) -> Iterator[None]:
+def _watching(
+    tracker: BypassTracker, failures: list[str], owners: Callable[[], dict[int, str]]
+) -> Iterator[None]:
     """Take snapshots until the block ends, and one more then, since connections may stay open."""
     over = threading.Event()
 
@@ -248,7 +279,7 @@ def _watching(tracker: BypassTracker, failures: list[str]) -> Iterator[None]:
         while not last:
             last, begun = over.is_set(), time.thread_time()
             try:
-                programs = socket_owners()
+                programs = owners()
                 if tracker.has_unknown(programs):
                     tracker.take(all_sockets(), programs)
             except OSError as error:

@@ -1,0 +1,314 @@
+"""Run an experiment from Python: in place, if its subject is a function of this process.
+
+report = Experiment(
+    subject=my_agent, prompts=["Order one apple"], faults=["lost-replies"], checks=["no duplicate"]
+).run()
+assert report.verdict == "held"
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wirefault.core.errors import LAB_FAILED, UNKNOWN
+from wirefault.core.interrupts import INTERRUPTED
+from wirefault.core.signing import take_key_variable
+from wirefault.experiments.engine import LocalEngine, RunArm, RunControl, deal, settings_of_run
+from wirefault.experiments.experiment import Experiment as ExperimentModel
+from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.plan import PlannedArm, plan_experiment
+from wirefault.experiments.report import ExperimentReport
+from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
+from wirefault.experiments.saved import SavedExperiment, save
+from wirefault.history.events import Event
+from wirefault.history.reader import Tail
+from wirefault.judging.judge import EpisodeJudgement
+from wirefault.judging.oracle.expect import expect_check
+from wirefault.lab.extra import require_packages
+from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
+from wirefault.lab.process import LabError, print_to_stderr
+from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.runner.run import new_run_id, run_prompts
+from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.subjects.function import FunctionSubject, Probe
+from wirefault.subjects.subject import Subject
+from wirefault.subjects.taps.opening import authority_of, trust_files
+from wirefault.subjects.taps.this_process import ThisProcessTap
+from wirefault.subjects.taps.watch import WatchedSubject, allowed, can_list_sockets
+from wirefault.wiring.links import is_model_host
+from wirefault.wiring.prompts import load_prompts
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import InterceptSpec
+
+Say = Callable[[str], None]
+OnEvent = Callable[[Event], object]
+
+
+class Experiment(ExperimentModel):
+    """An experiment that runs from Python. Paths are relative to the folder that it runs in."""
+
+    def run(
+        self,
+        *,
+        folder: Path | str = ".",
+        workers: int = 1,
+        toxiproxy: str = "auto",
+        say: Say = print_to_stderr,
+        on_event: OnEvent | None = None,
+        before_attempt: Probe | None = None,
+        after_attempt: Probe | None = None,
+    ) -> ExperimentReport:
+        """Run it in its own lab and judge it; a function as the subject is called in this process.
+
+        ``workers`` episodes run at once, for a function one; ``toxiproxy`` is ``auto``, ``embedded`` or a
+        server's URL; ``say`` receives progress messages. ``on_event`` receives each event of the history.
+        ``before_attempt(context)`` and ``after_attempt(context, answer)`` are called around each attempt of a
+        function. Raises ``InputError`` for an experiment that cannot run, ``LabError`` if the lab failed,
+        ``KeyboardInterrupt`` if it was interrupted.
+        """
+        hooks = Hooks(on_event, before_attempt, after_attempt)
+        return _run(self, Path(folder), workers, toxiproxy, say, hooks)
+
+    async def run_async(
+        self,
+        *,
+        folder: Path | str = ".",
+        workers: int = 1,
+        toxiproxy: str = "auto",
+        say: Say = print_to_stderr,
+        on_event: OnEvent | None = None,
+        before_attempt: Probe | None = None,
+        after_attempt: Probe | None = None,
+    ) -> ExperimentReport:
+        """Run it as ``run`` does, while this event loop continues; coroutines of the subject run in it.
+
+        The run ends early if this task is cancelled.
+        """
+        halt = Halt()
+        hooks = Hooks(on_event, before_attempt, after_attempt, asyncio.get_running_loop())
+        run = asyncio.ensure_future(
+            asyncio.to_thread(_run, self, Path(folder), workers, toxiproxy, say, hooks, halt)
+        )
+        try:
+            return await asyncio.shield(run)
+        except asyncio.CancelledError:
+            halt.end_now = "the task was cancelled"
+            await asyncio.wait([run])
+            raise
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """A user's functions that take part in a run, and the loop for coroutines."""
+
+    on_event: OnEvent | None = None
+    before_attempt: Probe | None = None
+    after_attempt: Probe | None = None
+    loop: asyncio.AbstractEventLoop | None = None
+
+
+def _run(
+    experiment: Experiment,
+    folder: Path,
+    workers: int,
+    toxiproxy: str,
+    say: Say,
+    hooks: Hooks,
+    halt: Halt | None = None,
+) -> ExperimentReport:
+    spec = SpecFile("Experiment", experiment.model_dump(exclude_unset=True))
+    if experiment.is_in_place and workers > 1:
+        raise spec.error(
+            ("workers",),
+            "must be 1 for a function of this process, which has one set of connections;"
+            ' name it as subject="module:function" to run several episodes at once',
+        )
+    if not experiment.is_in_place and (hooks.before_attempt or hooks.after_attempt):
+        raise spec.error(("before_attempt",), "needs a function of this process as the subject")
+    take_key_variable()
+    plan = plan_experiment(ExperimentFile(experiment, folder, spec), os.environ)
+    require_packages(plan.configuration.wiring, plan.subject)
+    choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
+    saved = save(plan, new_run_id())
+    said: list[str] = []
+
+    def say_and_keep(message: str) -> None:
+        said.append(message)
+        say(message)
+
+    control = RunControl(choice, say_and_keep, lambda _: None, workers, halt=halt or Halt())
+    sink = EventSink(saved, hooks.on_event)
+    if experiment.is_in_place:
+        engine = InPlaceEngine(experiment.subject, sink, hooks)
+        return _reported(run_experiment(saved, control, engine), said, engine.probed)
+    result = run_experiment(saved, control, LocalEngine())
+    sink.read()
+    return _reported(result, said, {})
+
+
+def _reported(
+    result: ExperimentResult, said: list[str], probed: dict[tuple[str, str, int], object]
+) -> ExperimentReport:
+    if result.code == INTERRUPTED:
+        raise KeyboardInterrupt
+    if result.judged is None:
+        errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
+        why = errors[-1] if errors else f"see {result.saved.folder}"
+        raise LabError(f"the experiment {result.saved.experiment_id} did not complete: {why}")
+    return ExperimentReport(result, probed)
+
+
+class EventSink:
+    """Passes the events of an experiment's runs on, each once, in the order of each writer."""
+
+    def __init__(self, saved: SavedExperiment, on_event: OnEvent | None) -> None:
+        self._saved = saved
+        self._on_event = on_event
+        self._tails: dict[Path, Tail] = {}
+
+    def read(self) -> None:
+        """Pass on what is new."""
+        if self._on_event is None:
+            return
+        for arm in self._saved.plan.arms:
+            for run_id in self._saved.run_ids(arm):
+                for path in sorted((self._saved.logs / "runs" / run_id).glob("*.jsonl")):
+                    for event in self._tails.setdefault(path, Tail(path)).read():
+                        self._on_event(event)
+
+
+class InPlaceEngine:
+    """Calls a function of this process, in a lab with one lane."""
+
+    def __init__(self, function: object, sink: EventSink, hooks: Hooks) -> None:
+        self.probed: dict[tuple[str, str, int], object] = {}
+        """What ``after`` returned, by run, episode and attempt."""
+        self._function = function
+        self._sink = sink
+        self._hooks = hooks
+
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
+        """See ``Engine``."""
+
+        def in_lab(lab: RunningLab) -> int:
+            with ExitStack() as stack:
+                subject, inner = self._opened(lab, saved, stack)
+                code = run_arms(lambda arm: self._run_arm(lab, saved, arm, how, subject, inner))
+                if lab.lost is not None:
+                    raise lab.lost
+                saved.note_end(rollback=lab.verify_rollback())
+                return code
+
+        return with_own_lab(saved.plan.configuration, how.toxiproxy, how.say, in_lab, halt=how.halt)
+
+    def _opened(
+        self, lab: RunningLab, saved: SavedExperiment, stack: ExitStack
+    ) -> tuple[Subject, FunctionSubject]:
+        configuration = load_configuration(lab.environ(), wiring=saved.plan.configuration.wiring)
+        topology = configuration.topology
+        spec = configuration.wiring.intercept or InterceptSpec()
+        assert topology.ingress is not None
+        authority = authority_of(topology.control)
+        trust = stack.enter_context(trust_files(authority, os.environ))
+        scripted = spec.models == "scripted"
+        tap = ThisProcessTap(
+            topology.ingress,
+            authority,
+            trust,
+            allowed(topology, InterceptSpec()),
+            lambda host: scripted and is_model_host(host),
+        )
+
+        def poll() -> None:
+            lab.look()
+            self._sink.read()
+
+        function = FunctionSubject(
+            self._function,
+            tap=tap,
+            loop=self._hooks.loop,
+            poll=poll,
+            before=self._hooks.before_attempt,
+            after=self._hooks.after_attempt,
+        )
+        stack.callback(function.stop)
+        watched = can_list_sockets()
+        function.notes = tap.notes(watched=watched)
+        if not watched:
+            return function, function
+        return WatchedSubject(function, allowed(topology, spec), is_here=True), function
+
+    def _run_arm(
+        self,
+        lab: RunningLab,
+        saved: SavedExperiment,
+        arm: PlannedArm,
+        how: RunControl,
+        subject: Subject,
+        function: FunctionSubject,
+    ) -> int:
+        left = saved.left_of(arm)
+        [portions] = deal(left, 1) or [[]]
+        for run_id, prompts in zip(saved.next_run_ids(arm, len(portions)), portions, strict=True):
+            how.say(f"{arm.name}: {len(prompts)} episodes")
+            settings, control_in = settings_of_run(saved, arm)
+            configuration = load_configuration(lab.environ(), decided=settings.model_dump(mode="json"))
+            file = saved.write_prompts(prompts, run_id)
+            check = expect_check(configuration.wiring.links)
+            loaded = load_prompts(file, check_expect=check)
+            code = self._run(lab, run_id, configuration, subject, loaded, how, control_in)
+            for (episode, attempt), value in function.probed.items():
+                self.probed[run_id, episode, attempt] = value
+            function.probed.clear()
+            saved.facts_of_run(arm, run_id)
+            if code:
+                return code
+        return 0
+
+    def _run(
+        self,
+        lab: RunningLab,
+        run_id: str,
+        configuration: Configuration,
+        subject: Subject,
+        prompts: Any,
+        how: RunControl,
+        control_in: str,
+    ) -> int:
+        listener = _Listener(how.say, lab.look)
+        run = run_prompts(run_id, configuration, subject, prompts, listener, control_in)
+        self._sink.read()
+        if run.record.interrupted:
+            return INTERRUPTED
+        if run.failure:
+            if how.halt.requested:
+                return UNKNOWN
+            how.say(f"error: {run.failure}")
+            return LAB_FAILED
+        if run.summary.servers_failed_because:
+            how.say(f"error: {run.summary.servers_failed_because}")
+            return UNKNOWN
+        return 0
+
+
+class _Listener:
+    """Passes progress on, and looks after the lab between episodes."""
+
+    def __init__(self, say: Say, look: Callable[[], None]) -> None:
+        self._say = say
+        self._look = look
+
+    def say(self, message: str) -> None:
+        self._say(message)
+
+    def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None:
+        self._look()
+
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None:
+        self._say(f"  {index}/{total} {judgement.outcome}")

@@ -1,0 +1,260 @@
+"""A function, coroutine function, class or object of this process as the subject of an experiment.
+
+It is called in a thread of its own, always the same; coroutines share one event loop there, or run in the
+loop that the caller names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextvars
+import inspect
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from queue import SimpleQueue
+from typing import Any
+
+from wirefault.subjects.python_worker import PythonContext, context_argument
+from wirefault.subjects.results import AttemptOver, conversation_id, converse, crash_result
+from wirefault.subjects.subject import (
+    AttemptContext,
+    LabFailed,
+    MakeTurn,
+    Subject,
+    SubjectResult,
+    limit_reached,
+)
+from wirefault.subjects.taps.this_process import ThisProcessTap
+
+_POLL_S = 0.02
+# for a cancelled coroutine to clean up
+_CANCEL_BOUND_S = 2.0
+# how an object that cannot be called itself is usually called
+_METHODS = ("run", "invoke", "ask", "chat")
+
+Probe = Callable[..., object]
+
+
+def function_label(function: object) -> str:
+    """Return the name of a function, a class or an object's class, with its module."""
+    named = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
+    name = getattr(named, "__qualname__", type(function).__qualname__)
+    return f"{getattr(named, '__module__', '')}:{name}"
+
+
+def check_function(subject: object) -> None:
+    """Raise ``ValueError`` if the object cannot be called with a prompt."""
+    kind = subject if inspect.isclass(subject) else type(subject)
+    defined = {name for ancestor in kind.__mro__ for name in vars(ancestor)}
+    if defined.isdisjoint(("__call__", *_METHODS)):
+        raise ValueError(
+            f"must be a function, or an object with __call__ or one of {', '.join(_METHODS)},"
+            f" not {subject!r:.60}"
+        )
+
+
+class FunctionSubject(Subject):
+    """Calls the function for each turn. Its answer is a text, a JSON value, or ``{"response": text}``.
+
+    ``loop``: runs its coroutines. ``poll`` is called while it works; it may raise. ``before(context)`` and
+    ``after(context, answer)`` are called around each attempt, with their connections not intercepted.
+    """
+
+    holds_conversations = True
+
+    def __init__(
+        self,
+        function: object,
+        *,
+        tap: ThisProcessTap | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        poll: Callable[[], object] = lambda: None,
+        before: Probe | None = None,
+        after: Probe | None = None,
+    ) -> None:
+        check_function(function)
+        self.name = f"in this process: {function_label(function)}"
+        self.probed: dict[tuple[str, int], object] = {}
+        self._function = function
+        self._tap = tap
+        self._loop = loop
+        self._poll = poll
+        self._before, self._after = before, after
+        self._thread = _Thread()
+        self._hanging: concurrent.futures.Future[Any] | None = None
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        if self._hanging is not None and not self._hanging.done():
+            raise LabFailed(
+                "the function still runs since an earlier attempt, and a thread cannot be ended:"
+                ' name it as subject="module:function", which runs in a process that can be'
+            )
+        self._hanging = None
+        if self._before is not None:
+            self._probe("before", self._before, self._context(context, 1))
+        agent = self._made(context)
+        result: SubjectResult | None = None
+        with self._tap.active() if self._tap else nullcontext():
+            unstruck = replace(context, make_turn=self._unstruck(context.make_turn))
+            result = converse(
+                prompt,
+                unstruck,
+                lambda text, number, seconds: self._turn(agent, text, number, seconds, context),
+            )
+        if self._after is not None and self._hanging is None:
+            last = self._context(context, max(len(result.answers), 1))
+            identity = context.identity
+            self.probed[identity.episode, identity.attempt] = self._probe(
+                "after", self._after, last, result.response
+            )
+        return result
+
+    def stop(self) -> None:
+        """End its thread once its call returns."""
+        self._thread.close()
+        self._thread = _Thread()
+
+    def _made(self, context: AttemptContext) -> Callable[..., object]:
+        """The function to call; a class is made anew for each attempt."""
+        subject: Any = self._function
+        if inspect.isclass(subject):
+            try:
+                subject = self._wait(self._thread.begin(subject), context.settings.attempt_time)
+            except Exception as error:
+                raise LabFailed(f"{self.name}: cannot be made: {type(error).__name__}: {error}") from error
+        if callable(subject):
+            function: Callable[..., object] = subject
+            return function
+        methods = (getattr(subject, name, None) for name in _METHODS)
+        return next(filter(callable, methods))
+
+    def _turn(
+        self, agent: Callable[..., object], text: str, number: int, seconds: float, context: AttemptContext
+    ) -> object:
+        more = context_argument(agent, self._context(context, number))
+        call = self._thread.begin(lambda: agent(text, **more), self._loop)
+        try:
+            return self._wait(call, seconds)
+        except concurrent.futures.TimeoutError:
+            if not call.done():
+                self._thread.cancel()
+                concurrent.futures.wait([call], _CANCEL_BOUND_S)
+                if not call.done():
+                    self._hanging, self._thread = call, _Thread()
+                raise AttemptOver(limit_reached(context.settings.attempt_time)) from None
+            raise AttemptOver(crash_result(TimeoutError("the function raised TimeoutError"))) from None
+        except KeyboardInterrupt:  # the run ends; a coroutine ends with it
+            self._thread.cancel()
+            raise
+        except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - its crash
+            crash = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            raise AttemptOver(crash_result(crash)) from None
+
+    def _probe(self, name: str, probe: Probe, *arguments: object) -> object:
+        try:
+            return self._wait(self._thread.begin(lambda: probe(*arguments), self._loop), None)
+        except Exception as error:
+            raise LabFailed(f"{name}_attempt raised {type(error).__name__}: {error}") from error
+
+    def _wait(self, call: concurrent.futures.Future[Any], seconds: float | None) -> Any:
+        """Raises what the call raises, ``TimeoutError`` after that time, and what ``poll`` raises."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while not call.done():
+            concurrent.futures.wait([call], _POLL_S)
+            self._poll()
+            if end is not None and time.monotonic() >= end and not call.done():
+                raise concurrent.futures.TimeoutError
+        return call.result()
+
+    def _unstruck(self, make_turn: MakeTurn | None) -> MakeTurn | None:
+        """The function that makes turns, with its connections not intercepted."""
+        if make_turn is None or self._tap is None:
+            return make_turn
+        paused: Callable[[], AbstractContextManager[None]] = self._tap.paused
+
+        def made(conversation: list[dict[str, str]]) -> str | None:
+            with paused():
+                return make_turn(conversation)
+
+        return made
+
+    def _context(self, context: AttemptContext, turn: int) -> PythonContext:
+        identity = context.identity
+        return PythonContext(
+            run=identity.run,
+            episode=identity.episode,
+            attempt=identity.attempt,
+            conversation=conversation_id(context),
+            turn=turn,
+            headers=identity.headers(""),
+            links={},
+        )
+
+
+class _Thread:
+    """One thread that makes all calls, in the context variables of its maker. It never keeps the process
+    alive.
+    """
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._variables = contextvars.copy_context()
+        self._thread: threading.Thread | None = None
+        self._task: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+
+    def begin(
+        self, function: Callable[[], object], loop: asyncio.AbstractEventLoop | None = None
+    ) -> concurrent.futures.Future[Any]:
+        """Call it; a coroutine runs in ``loop``, or in this thread's loop."""
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+
+        def work() -> None:
+            try:
+                future.set_result(self._variables.run(self._result_of, function, loop))
+            except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - raised there
+                future.set_exception(error)
+
+        self._calls.put(work)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="wirefault subject", daemon=True)
+            self._thread.start()
+        return future
+
+    def cancel(self) -> None:
+        """Cancel the coroutine in progress, if there is one."""
+        if self._task is not None:
+            loop, task = self._task
+            loop.call_soon_threadsafe(task.cancel)
+
+    def close(self) -> None:
+        self._calls.put(None)
+
+    def _work(self) -> None:
+        with asyncio.Runner() as runner:
+            self._runner = runner
+            while (call := self._calls.get()) is not None:
+                call()
+
+    def _result_of(self, function: Callable[[], object], loop: asyncio.AbstractEventLoop | None) -> object:
+        result = function()
+        if not inspect.isawaitable(result):
+            return result
+        if loop is None:
+            return self._runner.run(self._tracked(result), context=self._variables.copy())
+        return asyncio.run_coroutine_threadsafe(self._tracked(result), loop).result()
+
+    def _tracked(self, awaitable: Any) -> Coroutine[Any, Any, object]:
+        async def awaited() -> object:
+            task = asyncio.current_task()
+            assert task is not None
+            self._task = asyncio.get_running_loop(), task
+            try:
+                return await awaitable
+            finally:
+                self._task = None
+
+        return awaited()

@@ -1,0 +1,250 @@
+"""The tap for code in this process: within a block, new connections of this process go to the ingress.
+
+It replaces ``connect`` of sockets, so that clients made before the block are intercepted too, and makes TLS
+contexts trust the lab's authority. A redirected connection begins with a one-way ``CONNECT``, which names the
+server. Processes that start within the block get the variables of the proxy tap. No variable of this process
+changes: a client that outlives the block is not left with a proxy that has ended.
+
+A TLS context that was used within the block keeps the authority's certificate, whose key ends with the lab.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from ipaddress import IPv4Network, ip_address
+from typing import Any
+from weakref import WeakSet
+
+from wirefault.core.sockets import Address, is_loopback
+from wirefault.history.events import Level
+from wirefault.subjects.taps.tap import Trust, proxy_tap
+
+# the ingress is on this machine
+_CONNECT_BOUND_S = 10.0
+# addresses that no server has, for names that this machine cannot resolve
+_UNRESOLVED = IPv4Network("198.18.0.0/15")
+_LIMITS = (
+    "connections that were open before, and event loops that do not use Python's sockets (uvloop), bypass it"
+)
+
+
+class ThisProcessTap:
+    """Redirects this process's new connections while ``active``; one tap at a time is.
+
+    ``is_of_lab``: addresses that are called directly. ``answers_for``: hosts that the lab answers for, which
+    need not be resolved.
+    """
+
+    def __init__(
+        self,
+        ingress: Address,
+        authority: str,
+        trust: Trust,
+        is_of_lab: Callable[[Address], bool] = lambda _: False,
+        answers_for: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._ingress = ingress
+        self._authority = authority
+        self._children = proxy_tap(ingress, trust)
+        self._is_of_lab = is_of_lab
+        self._answers_for = answers_for
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
+        self._without_address: dict[str, str] = {}
+        self._trusting: WeakSet[ssl.SSLContext] = WeakSet()
+        self._paused = threading.Event()
+
+    def notes(self, *, watched: bool) -> list[tuple[Level, str]]:
+        """Notes for the user about what bypasses the tap; ``watched``: whether that is detected."""
+        notes: list[tuple[Level, str]] = [("info", "tap: this process")]
+        return notes if watched else [*notes, ("warning", f"{_LIMITS}; this system cannot detect that")]
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Intercept within the block. Raises ``RuntimeError`` if another tap of this process is active."""
+        if not _ACTIVE.acquire(blocking=False):
+            raise RuntimeError("another experiment runs in this process: run one after the other")
+        replaced = list(_replacements(self))
+        try:
+            for owner, name, function in replaced:
+                setattr(owner, name, function)
+            yield
+        finally:
+            for owner, name, _ in replaced:
+                _restore(owner, name)
+            _ACTIVE.release()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let connections pass within the block, such as those of a user's own probe."""
+        self._paused.set()
+        try:
+            yield
+        finally:
+            self._paused.clear()
+
+    def connect(self, client: socket.socket, address: Any) -> None:
+        """Connect to the ingress instead of a server; to anything else as usual. Raises ``OSError``."""
+        target = self._target(client, address)
+        if target is None:
+            _CONNECT(client, address)
+            return
+        host = self._ingress.host
+        here = f"::ffff:{host}" if client.family == socket.AF_INET6 else host
+        timeout = client.gettimeout()
+        client.settimeout(_CONNECT_BOUND_S)
+        try:
+            _CONNECT(client, (here, self._ingress.port))
+            head = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nX-Tap: oneway\r\n\r\n"
+            _socket.socket.sendall(client, head.encode("ascii"))
+        finally:
+            client.settimeout(timeout)
+
+    def _target(self, client: socket.socket, address: Any) -> Address | None:
+        """The server by its name, if only one name has that address; None for what is not intercepted."""
+        is_stream = client.type & socket.SOCK_STREAM == socket.SOCK_STREAM
+        if self._paused.is_set() or client.family not in (socket.AF_INET, socket.AF_INET6) or not is_stream:
+            return None
+        host, port = str(address[0]), int(address[1])
+        if self._is_of_lab(Address(host, port)):
+            return None
+        # the ingress reads the name of a server on this machine, where several share an address
+        names = set() if is_loopback(host) else self._names.get(host, set())
+        name = next(iter(names)) if len(names) == 1 else host
+        return Address(name.encode("idna").decode() if not name.isascii() else name, port)
+
+    def resolve(self, host: Any, *arguments: Any, **options: Any) -> list[Any]:
+        """Resolve a name as usual, and remember whose address it is. Raises ``OSError``."""
+        if self._paused.is_set() or not isinstance(host, str) or _is_address(host) or is_loopback(host):
+            return _GETADDRINFO(host, *arguments, **options)
+        known = self._without_address.get(host)
+        if known is None and not self._answers_for(host):
+            try:
+                results = _GETADDRINFO(host, *arguments, **options)
+            except socket.gaierror:
+                pass  # the ingress decides, and records it
+            else:
+                for result in results:
+                    self._names[str(result[4][0])].add(host)
+                return results
+        if known is None:
+            known = str(_UNRESOLVED[1 + len(self._without_address)])
+            self._without_address[host] = known
+            self._names[known].add(host)
+        return _GETADDRINFO(known, *arguments, **options)
+
+    def trusted(self, context: ssl.SSLContext) -> None:
+        """Make the client's context trust the lab's authority."""
+        if context not in self._trusting and not self._paused.is_set():
+            self._trusting.add(context)
+            with suppress(ssl.SSLError):  # it has the certificate
+                context.load_verify_locations(cadata=self._authority)
+
+    def environ(self, environ: Mapping[str, str] | None) -> Mapping[str, str] | None:
+        """The environment of a process that starts within the block."""
+        if self._paused.is_set():
+            return environ
+        return self._children.environ(os.environ if environ is None else environ)
+
+
+_ACTIVE = threading.Lock()
+_CONNECT = _socket.socket.connect
+_GETADDRINFO = socket.getaddrinfo
+_ORIGINALS: dict[tuple[type | Any, str], Any] = {
+    (socket, "getaddrinfo"): socket.getaddrinfo,
+    (ssl.SSLContext, "wrap_socket"): ssl.SSLContext.wrap_socket,
+    (ssl.SSLContext, "wrap_bio"): ssl.SSLContext.wrap_bio,
+    (subprocess.Popen, "__init__"): subprocess.Popen.__init__,
+}
+
+
+def _restore(owner: Any, name: str) -> None:
+    original = _ORIGINALS.get((owner, name))
+    if original is None:  # inherited
+        delattr(owner, name)
+    else:
+        setattr(owner, name, original)
+
+
+def _replacements(tap: ThisProcessTap) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    wrap_socket = _ORIGINALS[ssl.SSLContext, "wrap_socket"]
+    wrap_bio = _ORIGINALS[ssl.SSLContext, "wrap_bio"]
+    start = _ORIGINALS[subprocess.Popen, "__init__"]
+
+    def connect(self: socket.socket, address: Any) -> None:
+        tap.connect(self, address)
+
+    def connect_ex(self: socket.socket, address: Any) -> int:
+        try:
+            tap.connect(self, address)
+        except OSError as error:
+            return error.errno or 0
+        return 0
+
+    def wrapped_socket(self: ssl.SSLContext, sock: Any, server_side: bool = False, *a: Any, **k: Any) -> Any:
+        if not server_side:
+            tap.trusted(self)
+        return wrap_socket(self, sock, server_side, *a, **k)
+
+    def wrapped_bio(
+        self: ssl.SSLContext, incoming: Any, outgoing: Any, server_side: bool = False, *a: Any, **k: Any
+    ) -> Any:
+        if not server_side:
+            tap.trusted(self)
+        return wrap_bio(self, incoming, outgoing, server_side, *a, **k)
+
+    def started(self: subprocess.Popen[Any], *arguments: Any, **options: Any) -> None:
+        if len(arguments) <= _ENV_PLACE:
+            options["env"] = tap.environ(options.get("env"))
+        start(self, *arguments, **options)
+
+    yield socket.socket, "connect", connect
+    yield socket.socket, "connect_ex", connect_ex
+    yield socket, "getaddrinfo", tap.resolve
+    yield ssl.SSLContext, "wrap_socket", wrapped_socket
+    yield ssl.SSLContext, "wrap_bio", wrapped_bio
+    yield subprocess.Popen, "__init__", started
+
+
+_ENV_PLACE = 10  # of ``env`` among the arguments of ``Popen``
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
+# From linux/tcp.h: the counts of bytes that were acknowledged and received.
+_TCP_INFO_BYTES = struct.Struct("=120xQQ")
+
+
+def open_connections() -> dict[int, tuple[Address, int]]:
+    """This process's connections (Linux): by inode the server, and how many bytes went there and back."""
+    connections: dict[int, tuple[Address, int]] = {}
+    for entry in os.listdir("/proc/self/fd"):  # noqa: PTH208 - the names are all that is needed
+        with suppress(OSError, ValueError, struct.error):  # closed since, or not a TCP connection
+            target = os.readlink(f"/proc/self/fd/{entry}")  # noqa: PTH115 - as above
+            if target.startswith("socket:["):
+                connections[int(target[len("socket:[") : -1])] = _traffic(os.dup(int(entry)))
+    return connections
+
+
+def _traffic(descriptor: int) -> tuple[Address, int]:
+    """Takes over the descriptor. Raises ``OSError`` if it is not a TCP connection."""
+    with socket.socket(fileno=descriptor) as connection:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+            raise ValueError
+        host, port = connection.getpeername()[:2]
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES.size)
+        return Address(str(host).removeprefix("::ffff:"), int(port)), sum(_TCP_INFO_BYTES.unpack(info))
