@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ def model_and_shop() -> Iterator[Servers]:
 
 def _model() -> Flask:
     app = Flask("model")
+    answers = itertools.count()
 
     @app.post("/v1/chat/completions")
     def complete() -> dict[str, Any]:
@@ -44,6 +46,7 @@ def _model() -> Flask:
         message: dict[str, Any] = {"role": "assistant", "content": None}
         if len(results) < len(STEPS):
             function = {"name": STEPS[len(results)], "arguments": json.dumps({"item": "mug", "count": 2})}
+            message["content"] = f"Thought {next(answers)}"  # never the same twice, as of a real model
             message["tool_calls"] = [{"id": f"call_{len(results)}", "type": "function", "function": function}]
         elif "error" in results[-1]["content"]:
             message["content"] = "Sorry, the order failed."

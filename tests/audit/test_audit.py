@@ -120,6 +120,20 @@ def test_refused_further_write_to_the_same_server_is_a_finding(tmp_path: Path, s
     assert answer["finding_text"].startswith("it attempts POST /refunds, never in the clean runs")
 
 
+def test_replies_up_to_the_fault_are_replayed(tmp_path: Path, servers: Servers) -> None:
+    ask = ["--ask", "lost_reply", "--ask", "model_down_after_write", "--ask", "model_empty"]
+    _, result, printed = audit(tmp_path, servers, "careless", "--replay", "--price", "2 10", *ask)
+    model = result["model"]
+    runs = sum(len(each["runs"]) for each in result["answers"])
+    assert (runs, model["saved_requests"], model["missed"]) == (6, 2 * 2 + 2 * 2 + 2, 0), printed
+    # of the clean runs, after the lost replies, and what follows the empty answers
+    assert model["requests"] >= 2 * 3 + 2 and model["tokens"] == 15 * model["requests"]
+    assert model["cost_usd"] == pytest.approx(70e-6 * model["requests"])
+    assert "replayed from the clean run: 10 model requests before a fault, 150 tokens saved" in printed
+    assert "estimated by the clean run, for the runs with faults: $" in printed
+    assert findings_by_question(result)["lost_reply"] == "write_repeated"
+
+
 def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Servers) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     command = [sys.executable, "agent.py", servers.model, servers.shop, "careful"]

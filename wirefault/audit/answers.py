@@ -385,12 +385,3 @@ def mixed_call(view: RunView) -> str:
         call = f"{exchange.method} {path_template(exchange.target)}"
         (written if request.is_write else read).add((exchange.link, call))
     return next((f"{call} of {link} carries reads and writes" for link, call in sorted(read & written)), "")
-
-
-def model_tokens(views: Iterable[RunView]) -> int | None:
-    """Return the tokens of all model calls; None if a reply reported none."""
-    exchanges = [e for view in views for e in view.trace.exchanges if isinstance(e, Exchange) and e.of_model]
-    counts = [(e.tokens_in, e.tokens_out) for e in exchanges if e.status == 200]
-    if any(count is None for pair in counts for count in pair):
-        return None
-    return sum(tokens or 0 for pair in counts for tokens in pair)

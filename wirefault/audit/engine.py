@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal, Protocol
 
 from wirefault.audit.answers import (
@@ -25,6 +26,7 @@ from wirefault.audit.answers import (
 from wirefault.audit.options import AuditOptions
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.result import CLEAN_RUNS, AuditResult, clean_key, question_key, recorded_runs
+from wirefault.audit.spending import Prices
 from wirefault.core.errors import LAB_FAILED
 from wirefault.core.files import replace_shared
 from wirefault.core.interrupts import INTERRUPTED
@@ -33,11 +35,13 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.gateway.answered_writes import AnsweredWrites, WritesDocument, stays_here, without_secrets
+from wirefault.gateway.replayed_model import ReplayDocument
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.budgets import load_prices
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
@@ -45,7 +49,7 @@ WAITING_LANES = 6
 """Further lanes, for agents that wait in a hang."""
 _MARGIN_S = 30.0
 _RESET_BOUND_S = 60.0
-_REPLIES = "writes.jsonl"
+_REPLIES, _MODEL_REPLIES = "writes.jsonl", "model.jsonl"
 
 
 class Listener(Protocol):
@@ -101,9 +105,13 @@ class _Audit:
         self._ids = self._new_ids()
         self._lock = threading.Lock()
         self._replies = lab.private_file(_REPLIES)
+        self._model_replies = lab.private_file(_MODEL_REPLIES)
+        self._model_copy = (result.saved.folder / _MODEL_REPLIES).absolute()
         self._replies_copy = (result.saved.folder / _REPLIES).absolute()
         self._recorded = recorded_runs(result.saved, options.corrections) if options.resumed else {}
         self.code = 0
+        [arm] = result.saved.plan.arms
+        result.prices = Prices(load_prices(arm.settings.prices), options.price)
 
     def _new_ids(self) -> Iterator[str]:
         saved = self._result.saved
@@ -121,7 +129,9 @@ class _Audit:
         for number in range(1, CLEAN_RUNS + 1):
             key = clean_key(number)
             recording = self._writes_document("record").dump() if number == 1 else ""
-            view = self._run(replace(prompt, key=key), 0, {"audit_writes": recording, "faults": ""})
+            model = ReplayDocument("record", str(self._model_replies)).dump() if number == 1 else ""
+            changes = {"audit_writes": recording, "audit_model": model, "faults": ""}
+            view = self._run(replace(prompt, key=key), 0, changes)
             if view is None:
                 return
             views.append(view)
@@ -140,6 +150,7 @@ class _Audit:
         elif not result.asks:
             result.problem = "no question fits the calls of the command"
         else:
+            self._choose_replay()
             result.problem = self._choose_writes()
         result.saved.write_plan()
 
@@ -166,12 +177,30 @@ class _Audit:
         if result.writes == "answer":
             self._keep_replies()
         document = self._writes_document("answer", only_beyond=result.writes == "real").dump()
-        [arm] = result.saved.plan.arms
-        settings = arm.settings.model_copy(update={"audit_writes": document})
-        result.saved = replace(
-            result.saved, plan=replace(result.saved.plan, arms=(replace(arm, settings=settings),))
-        )
+        self._set(audit_writes=document)
         return ""
+
+    def _choose_replay(self) -> None:
+        """Decide which models' replies before a fault are the clean run's."""
+        result, wanted = self._result, self._options.replay
+        assert result.clean is not None
+        links = result.clean.runs[0].trace.links
+        called = dict.fromkeys(call.key.link for call in result.clean.calls if call.kind == "model")
+        beyond = [name for name in called if not stays_here(links[name].upstream)]
+        names = beyond if wanted is None else list(called) if wanted else []
+        result.replayed = names
+        if not names:
+            return
+        self._keep_copy(self._model_replies, self._model_copy)
+        document = ReplayDocument("replay", str(self._model_replies), str(self._model_copy), names)
+        self._set(audit_model=document.dump())
+
+    def _set(self, **changes: str) -> None:
+        """Change settings of the runs with faults."""
+        saved = self._result.saved
+        [arm] = saved.plan.arms
+        settings = arm.settings.model_copy(update=changes)
+        self._result.saved = replace(saved, plan=replace(saved.plan, arms=(replace(arm, settings=settings),)))
 
     def _writes_document(
         self, mode: Literal["record", "answer"], *, only_beyond: bool = False
@@ -188,12 +217,17 @@ class _Audit:
 
     def _keep_replies(self) -> None:
         """Keep the clean run's replies to writes with the audit, without secrets, for ``run --again``."""
+        self._result.replies_not_kept = self._keep_copy(self._replies, self._replies_copy)
+
+    def _keep_copy(self, private: Path, copy: Path) -> int:
+        """Copy the replies without those that have secrets; return how many these are."""
         saved = self._result.saved
-        if self._replies.exists() or not self._replies_copy.exists():
-            replies = self._replies.read_bytes() if self._replies.exists() else b""
-            redaction = Redaction(saved.plan.configuration.environ)
-            data, self._result.replies_not_kept = without_secrets(replies, redaction)
-            replace_shared(saved.logs, self._replies_copy, data)
+        if copy.exists() and not private.exists():
+            return 0
+        replies = private.read_bytes() if private.exists() else b""
+        data, hidden = without_secrets(replies, Redaction(saved.plan.configuration.environ))
+        replace_shared(saved.logs, copy, data)
+        return hidden
 
     def _replies_are_missing(self, settings: Settings) -> bool:
         """Whether runs with faults need a recorded reply that an earlier lab had and this one has not."""
@@ -295,7 +329,7 @@ class _Audit:
         recorded = self._recorded.get(prompt.key)
         is_lost = prompt.key == clean_key(1) and self._replies_are_missing(arm.settings)
         if recorded is not None and not is_lost:
-            return recorded
+            return self._noted(recorded)
         saved, configuration = result.saved, result.saved.plan.configuration
         [arm] = saved.plan.arms
         with self._lock:
@@ -316,11 +350,16 @@ class _Audit:
             return None
         try:
             events = read_history(configuration.logs, run_id).events()
-            return read_run(run_id, events, self._options.corrections)
+            return self._noted(read_run(run_id, events, self._options.corrections))
         except (HistoryError, OSError, ValueError) as error:
             self.code = self.code or LAB_FAILED
             result.problem = log.last_lines(1) or str(error)
             return None
+
+    def _noted(self, view: RunView) -> RunView:
+        with self._lock:
+            self._result.exchanges += view.trace.exchanges
+        return view
 
 
 def _reset(command: str) -> str:

@@ -15,6 +15,7 @@ from wirefault.core.errors import InputError
 from wirefault.core.files import replace_shared
 from wirefault.experiments.index import read_document
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.settings.budgets import Price
 from wirefault.wiring.write_requests import Corrections
 
 MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
@@ -39,6 +40,10 @@ class AuditOptions:
     """``answer``: the gateway answers writes in runs with faults; None: if one leaves this machine."""
     reset: str = ""
     """A shell command before each run, which puts the world back; runs are then made one after another."""
+    replay: bool | None = None
+    """Replay the model's replies before the fault; None: those of models beyond this machine."""
+    price: Price | None = None
+    """Of a model without one in the settings."""
     confirmed: bool = False
     """Writes beyond this machine may be repeated for real."""
 
@@ -55,6 +60,8 @@ class AuditOptions:
             "workers": self.workers,
             "patience": self.patience,
             "mode": self.writes,
+            "replay": self.replay,
+            "price": [self.price.input, self.price.output] if self.price else None,
             "confirmed": self.confirmed,
         }
         replace_shared(saved.logs, saved.folder / _OPTIONS, json.dumps(fields).encode())
@@ -79,6 +86,8 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
         fields.patience,
         resumed=True,
         writes=fields.mode,
+        replay=fields.replay,
+        price=Price(*fields.price) if fields.price else None,
         confirmed=fields.confirmed,
     )
 
@@ -92,6 +101,8 @@ class _Kept:
     patience: float
     mode: WritesMode | None
     confirmed: bool
+    replay: bool | None = None
+    price: tuple[float, float] | None = None
 
 
 _KEPT = TypeAdapter(_Kept)

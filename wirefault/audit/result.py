@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wirefault.audit.answers import Answer, CleanRuns, RunView, read_faulted, read_run
 from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, load_options
 from wirefault.audit.question import Ask, plan_asks
+from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, InputError
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.history.events import RunFinished
+from wirefault.history.events import Exchange, RunFinished
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.wiring.write_requests import Corrections
 
@@ -35,8 +37,24 @@ class AuditResult:
     """Why runs were made one after another."""
     writes: WritesMode = "real"
     """Who carries out writes in runs with faults."""
+    replayed: Sequence[str] = ()
+    """The links whose model replies before the fault are the clean run's."""
+    exchanges: list[Exchange] = field(default_factory=list)
+    """All requests of all runs so far."""
+    prices: Prices = field(default_factory=lambda: Prices({}))
     replies_not_kept: int = 0
     """Recorded replies to writes that have secrets: no later run can repeat them."""
+
+    @property
+    def spent(self) -> Spending:
+        """What the model requests of all runs cost."""
+        return spending(self.exchanges, self.prices)
+
+    @property
+    def estimated(self) -> Spending:
+        """What those of the runs with faults will cost, by the clean run."""
+        clean = self.clean.runs[0].trace.exchanges if self.clean else ()
+        return estimate(self.asks, clean, self.replayed, self.prices)
 
 
 def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, RunView]:

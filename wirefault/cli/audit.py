@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
 import sys
@@ -33,6 +34,7 @@ from wirefault.report.audit_files import audit_as_json, audit_junit
 from wirefault.report.reproduce import EXEC_DEFAULTS
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
+from wirefault.settings.budgets import Price
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.surroundings import program_problem
 from wirefault.wiring.prompts import Prompt, load_prompts
@@ -133,6 +135,20 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         help="With --writes real: carry them out beyond this machine, too.",
     ),
     option(
+        "--replay/--no-replay",
+        "replay",
+        default=None,
+        section="Faults",
+        help="Replay the clean run's model replies up to the fault.  [default: if the model is not on this"
+        " machine]",
+    ),
+    option(
+        "--price",
+        metavar="'IN OUT'",
+        section="Limits",
+        help="US dollars per million tokens of input and output, for models without a price in PRICES.",
+    ),
+    option(
         "--workers",
         type=click.IntRange(1, 64),
         section="Limits",
@@ -196,6 +212,8 @@ def audit_command(
     reads: tuple[str, ...],
     reset: str,
     yes: bool,
+    replay: bool | None,
+    price: str | None,
     workers: int | None,
     patience: float | None,
     dry_run: bool,
@@ -240,6 +258,8 @@ def audit_command(
             writes=mode,
             reset=reset,
             confirmed=yes,
+            replay=replay,
+            price=_price(price) if price else None,
         )
         wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
         title = f"audit of {shlex.join(program) or wiring_file}"
@@ -256,6 +276,17 @@ def audit_command(
     if keep and result.answers:
         keep_audit(result)
     sys.exit(code)
+
+
+def _price(text: str) -> Price:
+    """Read ``--price``. Raises ``InputError``."""
+    try:
+        amounts = [float(word) for word in text.split()]
+    except ValueError:
+        amounts = []
+    if len(amounts) != 2 or not all(math.isfinite(each) and each >= 0 for each in amounts):
+        raise InputError(f"--price {text!r}: must be two amounts in US dollars, such as '2.5 10'")
+    return Price(*amounts)
 
 
 def _plan(

@@ -164,9 +164,12 @@ def without_secrets(replies: bytes, redaction: Redaction) -> tuple[bytes, int]:
         headers = [[name, redaction.text(f"{name}: {value}")] for name, value in row["headers"]]
         clean = [[name, f"{name}: {value}"] for name, value in row["headers"]]
         has_cookie = any(name.lower() == "set-cookie" for name, _ in row["headers"])
-        if has_cookie or headers != clean or redaction.body(body) != body:
+        words = " ".join(row.get("words", ()))
+        has_secret = redaction.body(body) != body or redaction.text(words) != words
+        if has_cookie or headers != clean or has_secret:
             hidden += 1
             del row["headers"], row["body"], row["status"]
+            row.pop("words", None)
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows), hidden
 
 

@@ -17,6 +17,7 @@ from wirefault.faults.sets.presets import read_canonical
 from wirefault.gateway.answered_writes import AnsweredWrites
 from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
+from wirefault.gateway.replayed_model import ReplayedModel
 from wirefault.history.events import Event, FaultsSet, InterceptionFailed, ShadowMet, WhyNotIntercepted
 from wirefault.history.writer import Writer, dump_line
 from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
@@ -46,6 +47,8 @@ class Run:
     """None without limits."""
     writes: AnsweredWrites | None
     """Chooses who answers writes; None: their servers."""
+    replay: ReplayedModel | None
+    """Records or replays the model's replies; None: the model itself answers."""
     began: float
     """``perf_counter`` at its start."""
     key: bytes
@@ -76,6 +79,7 @@ class Run:
         self.model = model
         self.budgets = budgets
         self.writes = AnsweredWrites.of(settings.audit_writes)
+        self.replay = ReplayedModel.of(settings.audit_model)
         self._faults = read_canonical(settings.faults, settings.chaos_level)
         self.matcher = self._armed_with(self._faults)
         self.configuration = 0

@@ -161,6 +161,8 @@ class Exchange:
     request_ms: float = 0.0
     # set for a reply that a fault changed, or that passed a toxic
     faulted_reply: FaultedReply | None = None
+    # hit: a recorded reply of an audit's clean run replaced the model's; miss: none fitted
+    replay: Literal["", "hit", "miss"] = ""
     # messages of the WebSocket connection that it opened
     client_messages: int = 0
     server_messages: int = 0

@@ -43,7 +43,7 @@ def model_usage(events: Iterable[Event], prices: str = "") -> ModelUsage:
 
 def usage_of(events: Iterable[Event], prices: Mapping[str, Price]) -> ModelUsage:
     """``prices`` by the models' names."""
-    exchanges = [event for event in events if isinstance(event, Exchange) and event.of_model]
+    exchanges = [e for e in events if isinstance(e, Exchange) and e.of_model and e.replay != "hit"]
     counted = [exchange for exchange in exchanges if _has_tokens(exchange)]
     names = {exchange.model or "without a name" for exchange in counted}
     times = [exchange.first_token_ms for exchange in exchanges if exchange.first_token_ms is not None]

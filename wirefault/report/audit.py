@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 from rich.console import Console
 from rich.text import Text
 
-from wirefault.audit.answers import Answer, CleanRuns, model_tokens
+from wirefault.audit.answers import Answer, CleanRuns
 from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, asked_text, call_texts, finding_groups
 from wirefault.audit.result import AuditResult
+from wirefault.audit.spending import Spending
 from wirefault.history.logs import strip_control
 from wirefault.judging.checker import Severity
 from wirefault.report.next_command import episode_command
@@ -90,6 +91,9 @@ def print_plan(console: Console, result: AuditResult, *, listed: bool) -> None:
         f"{len(result.asks)} questions, {count} runs or a few more; {again}; a hang lasts"
         f" {result.patience:.0f} s",
     )
+    estimated = result.estimated
+    if expected := _spent(estimated):
+        _print_line(console, f"estimated by the clean run, for the runs with faults: {expected}")
 
 
 def print_answer(console: Console, answer: Answer) -> None:
@@ -111,6 +115,8 @@ def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str],
             console,
             "writes in runs with faults were answered by Wirefault; the clean runs carried theirs out",
         )
+    if result.replayed:
+        _print_line(console, _replay_line(result.spent))
     if result.replies_not_kept:
         _print_line(
             console,
@@ -135,13 +141,36 @@ def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str],
 
 def _head(result: AuditResult, clean: CleanRuns) -> list[str]:
     command = " ".join(map(shlex.quote, result.saved.plan.configuration.wiring.arguments[2:]))
-    tokens = model_tokens(clean.runs)
-    spent = f", {tokens} model tokens in a clean run" if tokens else ""
+    spent = f", {money}" if (money := _spent(result.spent)) else ""
     return [
         f"audit of: {command}",
         f"{result.runs} runs in 1 lab, {result.seconds:.0f} s{spent}",
         f"clean: {len(clean.calls)} calls, exit 0, {clean.seconds:.1f} s",
     ]
+
+
+def _spent(spending: Spending) -> str:
+    """Return the cost; without prices, the tokens. Empty without model requests."""
+    if spending.cost_usd is not None and not spending.uncounted:
+        return _dollars(spending.cost_usd)
+    if not spending.requests:
+        return ""
+    more = f" or more, {spending.uncounted} replies report none" if spending.uncounted else ""
+    cost = f", {_dollars(spending.cost_usd)} or more" if spending.cost_usd is not None else ""
+    return f"{spending.tokens} model tokens{more}{cost}"
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.1g}" if 0 < amount < 0.01 else f"${amount:.2f}"
+
+
+def _replay_line(spending: Spending) -> str:
+    """Say how many of the model's replies before the fault were the clean run's."""
+    missed = f"; {spending.missed} more went to the model, since no recorded reply fitted"
+    return (
+        f"replayed from the clean run: {spending.saved_requests} model requests before a fault,"
+        f" {spending.saved_tokens} tokens saved{missed if spending.missed else ''}"
+    )
 
 
 def _print_others(console: Console, answers: Sequence[Answer]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from wirefault.audit.answers import Answer
@@ -50,6 +51,7 @@ def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, An
         "seconds": round(result.seconds, 3),
         "patience_s": result.patience,
         "writes": result.writes,
+        "model": {**asdict(result.spent), "estimated": asdict(result.estimated)},
         "calls": [_call_as_json(call) for call in clean.calls] if clean else [],
         "unreachable": clean.unreachable if clean else [],
         "varies": result.sequential,

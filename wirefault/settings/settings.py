@@ -127,6 +127,11 @@ class Settings(BaseModel):
         description="set by an audit: who answers writes, their server or the clean run's replies; JSON",
     )
 
+    audit_model: str = Field(
+        "",
+        description="set by an audit: whether the clean run's model replies are recorded or replayed; JSON",
+    )
+
     prices: str = Field(
         "",
         description="a YAML file of models' prices, USD per million tokens: `name: {input: 2.5, output: 10}`",
@@ -236,7 +241,7 @@ class Settings(BaseModel):
 NAMES = tuple(Settings.model_fields)
 # set only by the environment, .env or config.json: no command has an option for them
 INTERNAL = frozenset(
-    {"arm_timeout", "settle_bound", "proxy_wait", "retry_after_max", "shadow", "audit_writes"}
+    {"arm_timeout", "settle_bound", "proxy_wait", "retry_after_max", "shadow", "audit_writes", "audit_model"}
 )
 
 

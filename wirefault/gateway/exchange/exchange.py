@@ -41,6 +41,7 @@ from wirefault.gateway.http1.heads import (
 )
 from wirefault.gateway.http1.messages import request_of
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
+from wirefault.gateway.replayed_model import ReplayedModel
 from wirefault.gateway.run import Run
 from wirefault.history.events import ShadowMet
 from wirefault.wiring.write_requests import WRITING_METHODS, SentRequest, write_kind
@@ -69,6 +70,10 @@ class Decision:
     """The manager changes the link's toxics before this call."""
     remembers_reply: bool = False
     """A fault may repeat its reply later."""
+    replay: Literal["", "hit", "miss"] = ""
+    """Whether a clean run's reply of the model fits; empty if none is wanted."""
+    replayed: Reply | None = None
+    """That reply."""
 
 
 class Exchange:
@@ -299,6 +304,8 @@ def may_meet_fault(exchange: Exchange) -> bool:
         return True
     if run.writes is not None and exchange.head.method in WRITING_METHODS and not exchange.is_model:
         return True  # its body shows whether it is a write
+    if run.replay is not None and exchange.may_ask_model:
+        return True  # its body shows which recorded reply fits
     if _meets_as(exchange, run, of_model=exchange.is_model):
         return True
     return exchange.may_ask_model != exchange.is_model and _meets_as(exchange, run, of_model=True)
@@ -337,7 +344,11 @@ def _hold(exchange: Exchange) -> None:
     start, run, link = exchange.body_start, exchange.origin.run, exchange.listener.name
     needs_body = exchange.message is not None or (
         run is not None
-        and (run.matcher.needs_body(link) or (run.shadows is not None and run.shadows.needs_body(link)))
+        and (
+            run.replay is not None
+            or run.matcher.needs_body(link)
+            or (run.shadows is not None and run.shadows.needs_body(link))
+        )
     )
     if start is not None and needs_body:
         start.limit = MAX_HELD_BODY
@@ -409,6 +420,21 @@ def decide(exchange: Exchange) -> None:
         exchange.plan = plan if plan.met_faults else None
     if run.shadows is not None:
         decision.shadows = run.shadows.match(incoming, whole=whole)
+    if run.replay is not None:
+        _replay(exchange, decision, run.replay, body, whole=whole)
+
+
+def _replay(
+    exchange: Exchange, decision: Decision, replay: ReplayedModel, body: bytes, *, whole: bool
+) -> None:
+    """Choose the recorded reply to a model's request that comes before a fault, or that a fault strikes."""
+    link, episode, plan = exchange.listener.name, exchange.origin.episode, exchange.plan
+    changed = plan is not None and plan.request_fault is not None
+    if exchange.is_model and whole and not changed and replay.replays(link, episode):
+        decision.replayed = replay.next_reply(link, request_of(exchange.head, body))
+        decision.replay = "hit" if decision.replayed is not None else "miss"
+    if plan is not None and plan.acts:
+        replay.note_fault(episode)
 
 
 def call_name(exchange: Exchange) -> str:

@@ -105,7 +105,8 @@ def _is_unusual(exchange: Exchange) -> bool:
     went_well = exchange.request_done and exchange.reply.done and exchange.forwarded
     failed = exchange.error is not None or exchange.unavailable or exchange.client_left
     named = exchange.origin.identity == "baggage"
-    eligible = exchange.decision is not None and exchange.decision.eligible
+    decision = exchange.decision
+    eligible = decision is not None and (decision.eligible or decision.replay)
     return not (went_well and named) or failed or bool(eligible or exchange.configuration)
 
 
@@ -121,6 +122,8 @@ def _unusual_fields(exchange: Exchange) -> Iterator[str]:
         yield ',"forwarded":false'
     if exchange.decision is not None and exchange.decision.eligible:
         yield f',"eligible":{json.dumps(exchange.decision.eligible, ensure_ascii=False)}'
+    if exchange.decision is not None and exchange.decision.replay:
+        yield f',"replay":"{exchange.decision.replay}"'
     if exchange.configuration:
         yield f',"configuration":{exchange.configuration}'
     if exchange.error is not None:

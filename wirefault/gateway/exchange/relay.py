@@ -23,6 +23,8 @@ from wirefault.gateway.exchange.upstream import UpstreamLink
 from wirefault.gateway.http1.heads import BadHead, RequestHead
 from wirefault.gateway.http1.messages import refusal
 from wirefault.gateway.lane import LinkListener
+from wirefault.gateway.replayed_model import replayed
+from wirefault.gateway.run import Run
 from wirefault.history.events import WhyNotIntercepted
 
 HANG_ENDED = "a fault let the client wait until the gateway closed the connection"
@@ -110,7 +112,11 @@ class RequestRelay:
     def _endpoint_of(self, exchange: Exchange) -> Endpoint:
         run = exchange.origin.run
         endpoint = self._endpoint or self._listener.endpoint_in(run)
-        if run is None or run.writes is None or exchange.is_model:
+        if run is None:
+            return endpoint
+        if exchange.is_model:
+            return _model_endpoint(exchange, run, endpoint)
+        if run.writes is None:
             return endpoint
         probable = is_write(exchange)
         return run.writes.endpoint(self._listener.link, call_name(exchange), endpoint, probable=probable)
@@ -392,6 +398,15 @@ class RequestRelay:
             exchange.unavailable = bool(exchange.outage)
         record_exchange(exchange)
         note_end_of_try(exchange)
+
+
+def _model_endpoint(exchange: Exchange, run: Run, usual: Endpoint) -> Endpoint:
+    """Return what answers a model's request: the model, recorded or not, or a recorded reply."""
+    if run.replay is None:
+        return usual
+    if exchange.decision is not None and exchange.decision.replayed is not None:
+        return replayed(usual, exchange.decision.replayed)
+    return run.replay.recording(exchange.listener.name, exchange.dialect, usual)
 
 
 class RequestCopies:
