@@ -313,6 +313,12 @@ def test_usual_answer_without_order(tries):
     )
 
 
+def test_usual_doubtful_answer_claims_nothing():
+    doubtful = answer("Ordered 2 teas; it may or may not have been carried out.")
+    calm = [order(), doubtful]
+    assert compared(refused(), doubtful, control=(calm, calm))[0] == []
+
+
 def test_bypassing_connection_may_have_executed_write():
     past = WentPastLab(104.0, "001", 1, "10.0.0.9", 443, "tcp", "agent", 1)
     assert compared(refused(), past, answer())[1] == []

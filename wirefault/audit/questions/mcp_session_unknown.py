@@ -8,6 +8,8 @@ QUESTION = Question(
     sentence="its session is unknown",
     where="first_tool",
     fault="unknown_session",
+    more={"when": {"persistent": True}},
+    lasting=True,
     default=False,
     rule="useless_retry",
 )

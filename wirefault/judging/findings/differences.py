@@ -190,6 +190,8 @@ def _usual_answer(
     answer = conduct.answer
     if conduct.exit or conduct.failed or conduct.is_silent or conduct.past_lab or conduct.replaced:
         return
+    if conduct.unsure:
+        return  # "it may or may not have been ordered" claims nothing
     if any(calm.answer != answer or calm.failed for calm in control) or not _reports_success(answer):
         return
     others = [count for count in conduct.calls if count.executed + count.maybe]
@@ -346,6 +348,7 @@ NOT_DONE_BUT_TOLD = RuleText(
         "another write was executed, or may have been: it may have had the same effect",
         "the answer differs, or does not say that something was done: the write may be optional, such as a "
         "log entry",
+        "the answer expresses doubt (may, unsure, unknown ...)",
         "a fault replaced the contents of a reply: the replacement may report success",
         "the wiring does not declare the writes, or connections bypassed the lab",
         "the status was 404, 409, 410 or 412: the write may already have been done",
