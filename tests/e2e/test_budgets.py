@@ -51,13 +51,15 @@ def test_each_arm_verdict(verdict: dict[str, Any]) -> None:
     verdicts = {(check["arm"], check["statement"]): check["verdict"] for check in verdict["checks"]}
     struck = "faults_delivered + budget_strikes > 0"
     assert verdicts == {
-        ("control", "success_rate >= 1"): "held",
+        ("control", "success_share >= 50 %"): "held",
         ("end", struck): "held",
         ("end", "runaway == 4"): "held",
         ("shared", struck): "held",
-        ("shared", "budgets_spent > 0 and no invalid"): "held",
+        ("shared", "budgets_spent > 0"): "held",
+        ("shared", "no invalid"): "held",
         ("wide", "faults_delivered > 0"): "unknown",
-        ("control-after", "success_rate >= 1"): "held",
+        ("control-after", "success_share >= 50 %"): "held",
+        ("control-after", "not worse than before the faults"): "held",
     }
 
 

@@ -21,7 +21,7 @@ from wirefault.experiments.saved import load_saved
 pytestmark = pytest.mark.slow
 
 VERDICTS = {
-    "abort-on-error-rate": ("aborted", "error_rate > 80 %"),
+    "abort-on-error-rate": ("aborted", "error_rate > 70 %"),
     "wrong-tool-data": ("held", "all of"),
     "fabricated-answer": ("deviated", "method: no false_success: false_success 4 of 4"),
     "short-outage": ("held", "all of"),

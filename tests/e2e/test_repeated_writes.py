@@ -67,7 +67,7 @@ repeats: 3
 wiring: wirefault.yaml
 method:
   faults: {{faults: [{{fault: server_error, links: shop, when: {{first: 1}}, only: {{method: GET}}}}]}}
-hypothesis: [no duplicate, success_rate >= 0.9]
+hypothesis: [no duplicate, success == all]
 """
 WIRING = """
 links: {{shop: {{upstream: "{url}", env: SHOP_URL{writes}}}}}

@@ -37,7 +37,7 @@ method:
       - {fault: rate_limit, links: model, when: {probability: 0.1}}
     toxics:
       - {toxic: latency, links: [weather], with: {latency: 100}, when: {probability: 0.5}}
-hypothesis: [no crash, success_rate >= 0.9]
+hypothesis: [no crash, success >= 90 % * all]
 assertions: [no_loop, {statement: {text: faults_delivered >= 3, over: arm}}]
 """
 # If one of two parallel weather calls is faulted, it is the one that arrives first.

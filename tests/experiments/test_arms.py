@@ -165,7 +165,7 @@ def test_unreachable_count_is_named_before_run(folder: Path) -> None:
 def test_statement_names_prompts_without_oracle(folder: Path) -> None:
     [line] = oracle_lines(planned(folder, {"repeats": 2, "hypothesis": ["success_rate >= 0.5"]}))
     assert line.startswith("missing oracle: hello; 1 prompt without `expect` leaves open")
-    assert "cut: success_rate >= 0.5" in line and "control: success_rate >= 1" in line
+    assert "cut: success_rate >= 0.5" in line and "control: success_share >= 50 %" in line
     needless = {"hypothesis": ["p95 <= 5s"], "steady_state": ["p95 <= 5s"]}
     assert list(oracle_lines(planned(folder, needless))) == []
     assert list(oracle_lines(planned(folder, {"only": ["2"]}))) == []

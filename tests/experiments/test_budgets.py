@@ -111,6 +111,7 @@ def test_budgets_are_measured(events: list[Any], spent: Bounds, strikes: Bounds)
 def arm(name: str, strikes: int, hypothesis: str, spent: Bounds | None = None) -> ArmResult:
     bounds = {
         "success_rate": exactly(1),
+        "success_share": exactly(1),
         "faults_delivered": exactly(0),
         "budget_strikes": exactly(strikes),
         "budgets_spent": spent or exactly(strikes),
@@ -131,7 +132,7 @@ def arm(name: str, strikes: int, hypothesis: str, spent: Bounds | None = None) -
 def test_budget_strike_counts_as_fault(
     in_control: int, in_method: int, spent: Bounds | None, verdict: str
 ) -> None:
-    calm = "success_rate >= 1"
+    calm = "success_share >= 50 %"
     arms = [
         arm("control", in_control, calm),
         arm("method", in_method, calm, spent),
@@ -142,7 +143,7 @@ def test_budget_strike_counts_as_fault(
 
 @pytest.mark.parametrize(("spent", "verdict"), [(exactly(1), "deviated"), (Bounds(0, 9), "unknown")])
 def test_uncountable_budget_is_not_held(spent: Bounds, verdict: str) -> None:
-    calm = "success_rate >= 1"
+    calm = "success_share >= 50 %"
     arms = [
         arm("control", 0, calm),
         arm("method", 1, "no budgets_spent", spent),

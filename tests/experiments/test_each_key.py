@@ -206,6 +206,22 @@ CASES = [
         "steady_state",
     ),
     Case(
+        "confidence",
+        {"confidence": "95 %"},
+        lambda p: p[0].terms.confidence,
+        0.95,
+        {"confidence": "40 %"},
+        "confidence",
+    ),
+    Case(
+        "population",
+        {"population": "like_these"},
+        lambda p: p[0].terms.population,
+        "like_these",
+        {"population": "all"},
+        "population",
+    ),
+    Case(
         "baseline.settings",
         {"baseline": {"settings": {"persona": "quitter"}}},
         lambda p: [arm.settings.persona for arm in p[0].arms],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dic
 @pytest.mark.parametrize(
     ("name", "bounds", "expected"),
     [
-        ("success_rate", Bounds(2 / 6, 5 / 6), "33.3 % to 83.3 % [20.8 %, 93.9 %]"),
+        ("success_rate", Bounds(Fraction(2, 6), Fraction(5, 6)), "33.3 % to 83.3 % [6.28 %, 99.1 %]"),
         ("success", Bounds(2, 5), "2 to 5 of 6"),
         ("failures", Bounds(1, 4), "1 to 4 of 6"),
         ("all", exactly(6), "6"),
@@ -44,7 +45,7 @@ def test_unjudged_episode_leaves_outcome_open(name: str, bounds: Bounds, expecte
 
 def test_known_count_has_interval_and_episodes() -> None:
     measure = measured(GOOD, BAD, BAD)["false_success"]
-    assert (measure.bounds, measure.text) == (exactly(2), "2 of 3 [20.8 %, 93.9 %]")
+    assert (measure.bounds, measure.text) == (exactly(2), "2 of 3 [13.5 %, 98.3 %]")
     assert measure.episodes == ("002", "003")
 
 
@@ -77,7 +78,7 @@ def test_unreadable_claim_leaves_false_success_open() -> None:
 def test_no_data_has_no_figure() -> None:
     nothing = measured(prompts=0)
     without = {name for name, measure in nothing.items() if measure.bounds is None}
-    assert without >= {"success_rate", "success_rate_low", "p50", "p95", "p99", "tokens", "cost"}
+    assert without >= {"success_rate", "success_share", "p50", "p95", "p99", "tokens", "cost"}
 
 
 def test_delivered_faults_are_counted() -> None:
@@ -88,7 +89,7 @@ def test_delivered_faults_are_counted() -> None:
 
 
 def test_arm_is_compared_with_control() -> None:
-    difference = against_control(measured(GOOD, BAD), measured(GOOD, GOOD, GOOD, INVALID))
-    assert difference["degradation"].bounds == Bounds(0.25, 0.5)
-    assert difference["control_success"].bounds == Bounds(3, 4)
+    difference = against_control(measured(GOOD, BAD, GOOD), measured(GOOD, GOOD, INVALID))
+    assert difference["degradation"].bounds == Bounds(0, Fraction(1, 3))
+    assert difference["control_success"].bounds == Bounds(2, 3)
     assert set(difference) == set(known_names(with_control=True))

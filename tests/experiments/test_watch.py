@@ -28,10 +28,10 @@ def so_far(*outcomes: str, planned: int = 100) -> ArmSoFar:
 
 
 CONDITIONS = [
-    ("error_rate > 50 %", True),
-    ("error_rate > 80 %", False),
-    ("invalid_share > 20 %", False),
-    ("invalid_share >= 20 %", True),
+    ("error_rate > 30 %", True),  # 12 of 20: at least 39 %, of which the invalid ones may be none
+    ("error_rate > 50 %", False),
+    ("invalid_share > 5 %", True),
+    ("invalid_share >= 20 %", False),
     ("cost > 2", True),
     ("cost > 3", False),
     ("time > 1min", True),
@@ -42,7 +42,8 @@ CONDITIONS = [
 
 @pytest.mark.parametrize(("condition", "ends"), CONDITIONS)
 def test_condition_aborts_run_when_true(condition: str, ends: bool) -> None:
-    figures = watched(so_far("crash", "failure", "misled", "success", "invalid"), cost=2.5, seconds=61)
+    outcomes = ("crash", "failure", "misled", "success", "invalid") * 4
+    figures = watched(so_far(*outcomes), cost=2.5, seconds=61)
     assert bool(abort_reason([condition], "method", figures)) is ends
 
 
@@ -52,15 +53,21 @@ def test_reason_names_condition_and_figure() -> None:
 
 
 def test_small_sample_does_not_abort() -> None:
-    figures = watched(so_far("crash", "crash"), 0, 0)
-    assert not abort_reason(["error_rate > 50 %"], "method", figures)
-    assert abort_reason(["error_rate > 50 %"], "method", watched(so_far("crash", "crash", planned=2), 0, 0))
+    conditions = ["error_rate > 50 %"]
+    for all_episodes in (100, 9):
+        figures = watched(so_far(*["crash"] * 9, planned=all_episodes), 0, 0)
+        assert not abort_reason(conditions, "method", figures)
+    assert abort_reason(conditions, "method", watched(so_far(*["crash"] * 10), 0, 0))
+    chance = so_far(*["crash"] * 6, *["success"] * 4)  # an agent that fails in half of the cases
+    assert not abort_reason(conditions, "method", watched(chance, 0, 0))
 
 
 def test_episodes_without_outcome_leave_error_rate_open() -> None:
-    figures = watched(so_far("crash", "unjudged", "invalid", "success", "success"), 0, 0)
-    assert figures["error_rate"] == Bounds(0.2, 0.6)
-    assert not abort_reason(["error_rate > 50 %"], "method", figures)
+    figures = watched(so_far(*("crash", "unjudged", "invalid", "success", "success") * 4), 0, 0)
+    assert (figures["error_rate"].low, figures["error_rate"].high) == pytest.approx(
+        (0.0714, 0.7830), abs=1e-4
+    )
+    assert not abort_reason(["error_rate > 20 %"], "method", figures)
 
 
 def test_limit_is_reached_by_time_or_by_cost() -> None:
@@ -102,23 +109,11 @@ def test_cost_without_prices_is_unmeasured() -> None:
     assert unwatched_bounds(Safety(abort=["time > 1min"]), Spending(), [unknown]) == {}
 
 
-@pytest.mark.parametrize(
-    ("condition", "success", "is_open"),
-    [
-        ("error_rate > 50 %", Bounds(0.2, 0.9), True),
-        ("error_rate > 50 %", Bounds(0.6, 0.9), False),
-        ("error_rate > 50 %", None, True),
-        ("error_rate > 50 % and time > 10min", Bounds(0.2, 0.9), True),
-        ("error_rate > 50 % or time > 10min", Bounds(0.6, 0.9), False),
-        ("invalid_share > 50 %", Bounds(0.2, 0.9), False),  # known for each episode
-    ],
-)
-def test_open_error_rate_is_unmeasured(condition: str, success: Bounds | None, is_open: bool) -> None:
-    measures = {"success_rate": Measure(success, ""), "cost": Measure(exactly(1), "")}
-    arms = [ArmResult("method", ("r",), (), measures), ArmResult("broken", ("r",), (), {}, "no run")]
-    unwatched_names = unwatched_bounds(Safety(abort=[condition]), Spending(), arms)
-    why = "episodes without an outcome leave error_rate open in method"
-    assert unwatched_names == ({f"abort: {condition}": why} if is_open else {})
+def test_open_error_rate_judges_nothing() -> None:
+    arms = [
+        ArmResult("method", ("r",), (), {"success_rate": Measure(None, ""), "cost": Measure(exactly(1), "")})
+    ]
+    assert unwatched_bounds(Safety(abort=["error_rate > 50 %"]), Spending(), arms) == {}
 
 
 @pytest.mark.parametrize("name", ABORT_NAMES)
@@ -126,8 +121,7 @@ def test_each_condition_aborts_or_reports_missing_data(name: str) -> None:
     assert {ends for condition, ends in CONDITIONS if condition.startswith(name)} == {True, False}
     arm = ArmResult("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
     unwatched_names = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
-    # the clock is always there, and of each episode it is known whether it is invalid
-    assert bool(unwatched_names) is (name not in ("time", "invalid_share"))
+    assert bool(unwatched_names) is (name == "cost")
 
 
 def peak_of_a_look(folder: Path, runs: int) -> int:

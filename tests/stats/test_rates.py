@@ -4,6 +4,7 @@ import pytest
 
 from wirefault.stats.rates import (
     Difference,
+    newcombe_paired,
     paired_difference,
     percent,
     percentile,
@@ -63,12 +64,12 @@ def test_invalid_percentage_is_refused(percent):
     [((36, 2, 12, 0), 0.2, 0.0569, 0.3404), ((1, 7, 1, 12), -0.2857, -0.5069, -0.0256)],
 )
 def test_paired_difference_has_published_interval(pairs, value, low, high):
-    difference = paired_difference(*pairs)
-    assert (difference.value, difference.low, difference.high) == pytest.approx((value, low, high), abs=5e-5)
+    assert newcombe_paired(*pairs) == pytest.approx((low, high), abs=5e-5)
+    assert paired_difference(*pairs, 0.95).value == pytest.approx(value, abs=5e-5)
 
 
 def test_unpaired_difference_has_published_interval():
-    difference = unpaired_difference(48, 80, 56, 70)
+    difference = unpaired_difference(48, 80, 56, 70, 0.95)
     assert (difference.value, difference.low, difference.high) == pytest.approx(
         (0.2, 0.0524, 0.3339), abs=5e-5
     )

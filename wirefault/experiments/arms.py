@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -59,6 +59,10 @@ class ArmFacts:
     def valid(self) -> ArmFacts:
         """The facts of the valid episodes only; the others count as missing."""
         return replace(self, episodes=[e for e in self.episodes if e.outcome != "invalid"])
+
+    def only(self, keys: Collection[str]) -> ArmFacts:
+        """The facts of the episodes with these keys."""
+        return replace(self, planned=len(keys), episodes=[e for e in self.episodes if e.episode in keys])
 
     @property
     def failure(self) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.facts import EpisodeFacts, planned_faults
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.rates import Difference, paired_difference
@@ -57,7 +57,7 @@ def fault_effects(
     """The effects by the episodes of the control and of each arm."""
     without = _successes(control)
     for name, episodes in arms:
-        planned, drawn = _planned(control, name), _drawn(episodes)
+        planned, drawn = planned_faults(control, name), _drawn(episodes)
         struck = _successes(episodes)
         for fault, keys in sorted(planned.items()):
             others = set[str]().union(*(also for other, also in planned.items() if other != fault))
@@ -83,16 +83,6 @@ def _effect(
         struck=counts[0] + counts[2],
         success=paired_difference(*counts),
     )
-
-
-def _planned(control: Iterable[EpisodeFacts], arm: str) -> _Episodes:
-    """For each fault the episodes that it would have hit in that arm, by the control's shadows."""
-    planned: defaultdict[str, set[str]] = defaultdict(set)
-    for episode in control:
-        for of_arm, fault in episode.shadows:
-            if of_arm == arm:
-                planned[fault].add(episode.episode)
-    return planned
 
 
 def _drawn(episodes: Iterable[EpisodeFacts]) -> _Episodes:

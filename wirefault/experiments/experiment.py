@@ -4,7 +4,7 @@ Experiment(
     title="A lost reply is not ordered again",
     wiring="wirefault.yaml",
     method=Arm(faults="lost-replies"),
-    hypothesis=["no duplicate", "success_rate >= 0.9"],
+    hypothesis=["no duplicate", "success == all"],
 )
 """
 
@@ -27,8 +27,9 @@ from pydantic import (
 from wirefault.core.errors import nearest
 from wirefault.core.plugins import any_function_name, is_known_here
 from wirefault.experiments.assertions.registry import entry_of, entry_schema, looks_like_statement
-from wirefault.experiments.expression import ExpressionError, parse_expression
-from wirefault.experiments.measures import known_names
+from wirefault.experiments.estimates import Population, Terms
+from wirefault.experiments.expression import Confidence
+from wirefault.experiments.hypothesis import checked_text, statement_text
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
@@ -138,18 +139,6 @@ _FAULTS = ("faults", "toxic_prob", "error_prob")
 _OWN_KEYS = ("seed", "faults", "budgets")
 
 
-def _statement(text: str, *, with_control: bool) -> str:
-    try:
-        expression = parse_expression(text)
-    except ExpressionError as error:
-        raise ValueError(f"{text!r}: {error}") from None
-    known = known_names(with_control=with_control)
-    for name in expression.names:
-        if name not in known:
-            raise ValueError(f"{text!r}: {name} is not a measure{nearest(name, known)}")
-    return text
-
-
 def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
     for name in settings:
         if name in _OWN_KEYS:
@@ -213,8 +202,24 @@ FaultsGiven = str | dict[str, Any] | list[str | dict[str, Any]]
 CheckGiven = Annotated[
     Any, BeforeValidator(lambda value: _check_of(value)), WithJsonSchema({"type": ["string", "object"]})
 ]
-ToleranceText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=False))]
-HypothesisText = Annotated[str, AfterValidator(lambda text: _statement(text, with_control=True))]
+_STATEMENT_SCHEMA = {
+    "anyOf": [
+        {"type": "string"},
+        {
+            "type": "object",
+            "properties": {"statement": {"type": "string"}, "where": {"const": "faulted"}},
+            "required": ["statement", "where"],
+            "additionalProperties": False,
+        },
+    ]
+}
+ToleranceText = Annotated[str, AfterValidator(lambda text: checked_text(text, with_control=False))]
+HypothesisText = Annotated[
+    str,
+    BeforeValidator(statement_text),
+    AfterValidator(lambda text: checked_text(text, with_control=True)),
+    WithJsonSchema(_STATEMENT_SCHEMA),
+]
 AssertionGiven = Annotated[Any, BeforeValidator(entry_of), WithJsonSchema(entry_schema())]
 SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_settings)]
 
@@ -226,7 +231,7 @@ _ANSWERS = ("crash == 0", "runaway == 0")
 def _is_statement(check: Any) -> bool:
     """Whether it is a statement about an arm, such as ``no duplicate``; else it is about each episode."""
     try:
-        return isinstance(check, str) and bool(_statement(check, with_control=True))
+        return isinstance(check, str) and bool(checked_text(check, with_control=True))
     except ValueError:
         return False
 
@@ -239,7 +244,7 @@ def _check_of(value: Any) -> Any:
         return entry_of(value)
     except ValueError:
         if isinstance(value, str) and looks_like_statement(value):
-            _statement(value, with_control=True)  # its error names the measures of an arm
+            checked_text(value, with_control=True)  # its error names the measures of an arm
         raise
 
 
@@ -309,9 +314,17 @@ class Experiment(Spec):
         None, description="limits on usage in all arms, also without faults; may name a file in this folder"
     )
     steady_state: list[ToleranceText] = Field(
-        default_factory=lambda: ["success_rate >= 1"],
+        default_factory=lambda: ["success_share >= 50 %"],
         min_length=1,
         description="statements that must hold for the control arm, before and after the others",
+    )
+    confidence: Confidence = Field(
+        0.9, description="of the intervals that decide claims, two-sided: 90 % leaves 5 % on each side"
+    )
+    population: Population = Field(
+        "these",
+        description="what claims are about: `these` prompts, or prompts `like_these`, whose repeats count"
+        " together",
     )
     baseline: Baseline = Baseline()
     faults: FaultsGiven = Field("", description="the faults of the only arm, instead of `method`")
@@ -329,6 +342,11 @@ class Experiment(Spec):
     assertions: list[AssertionGiven] = Field(
         default_factory=list, description="assertions on the episodes of each; docs/statements.md"
     )
+
+    @property
+    def terms(self) -> Terms:
+        """The confidence and the population of its claims."""
+        return Terms(self.confidence, self.population)
 
     @property
     def arms(self) -> dict[str, Arm]:
@@ -404,7 +422,6 @@ class Experiment(Spec):
                 )
             if not any((self.hypothesis, self.assertions, self.checks, arm.hypothesis, arm.assertions)):
                 raise ValueError(
-                    f"{name}: missing hypothesis: state what must hold (success_rate >= 0.9), or add"
-                    " assertions"
+                    f"{name}: missing hypothesis: state what must hold (success == all), or add assertions"
                 )
         return self

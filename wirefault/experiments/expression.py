@@ -7,7 +7,7 @@
 Python's parser reads the text; only comparisons, ``and``, ``or``, ``not``, arithmetic, numbers and names are
 allowed, and Python evaluates nothing. A measure may be known only within bounds, and then the result may be
 unknown; no library evaluates such values, hence the walk over the tree. The arithmetic is interval arithmetic
-(R. E. Moore, "Interval Analysis", 1966).
+(R. E. Moore, "Interval Analysis", 1966). Numbers are read as exact decimals: 19 of 20 is 95 %.
 """
 
 from __future__ import annotations
@@ -17,20 +17,23 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, cast
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 Truth = bool | None
+Number = float | Fraction
 
 
 @dataclass(frozen=True)
 class Bounds:
     """The lowest and the highest possible value of a figure."""
 
-    low: float
-    high: float
+    low: Number
+    high: Number
 
     def __neg__(self) -> Bounds:
         return Bounds(-self.high, -self.low)
@@ -51,16 +54,16 @@ class Bounds:
         return _spanned(a / b for a in (self.low, self.high) for b in (other.low, other.high))
 
 
-def exactly(value: float) -> Bounds:
+def exactly(value: Number) -> Bounds:
     """Bounds of a known figure."""
     return Bounds(value, value)
 
 
-def _product(a: float, b: float) -> float:
-    return 0.0 if 0 in (a, b) else a * b  # covers 0 times infinity
+def _product(a: Number, b: Number) -> Number:
+    return 0 if 0 in (a, b) else a * b  # covers 0 times infinity
 
 
-def _spanned(values: Iterable[float]) -> Bounds:
+def _spanned(values: Iterable[Number]) -> Bounds:
     match = list(values)
     return Bounds(min(match), max(match))
 
@@ -105,10 +108,13 @@ COMPARISONS: dict[str, Callable[[Bounds, Bounds], Truth]] = {
 }
 
 
-_UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "%": 0.01}
+_UNITS = {unit: Decimal(size) for unit, size in (("ms", "0.001"), ("s", "1"), ("min", "60"), ("h", "3600"))}
+_UNITS["%"] = Decimal("0.01")
 _QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)(?!\w)")
 _LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
 _NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
+_PARENTHESIS_OR_AND = re.compile(r"[()]|\band\b")
+_FLIPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 _MAX_LENGTH = 500
 _MAX_NUMBER = 1e15
 _MAX_PERCENT = 100
@@ -129,11 +135,20 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[Bounds, Bounds], Bounds]] = {
 
 
 # measures between 0 and 1, or differences of such
-_SHARES = frozenset(("success_rate", "success_rate_low", "success_rate_high", "recovery_rate", "degradation"))
+_SHARES = frozenset(("success_rate", "success_share", "recovery_rate", "degradation"))
 
 
 class ExpressionError(ValueError):
     """The text is not a valid statement; the message says why."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measure compared with a number."""
+
+    measure: str
+    sign: str
+    threshold: Fraction
 
 
 @dataclass(frozen=True)
@@ -143,6 +158,44 @@ class Expression:
     text: str
     names: tuple[str, ...]
     _tree: ast.expr
+
+    @property
+    def comparison(self) -> Comparison | None:
+        """The measure, the sign and the number, if it compares one measure with one number."""
+        tree = self._tree
+        if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
+            return None
+        left, right, sign = tree.left, tree.comparators[0], _SIGNS[type(tree.ops[0])]
+        if isinstance(right, ast.Name):
+            left, right, sign = right, left, _FLIPPED.get(sign, sign)
+        number = _number(right)
+        if not isinstance(left, ast.Name) or number is None:
+            return None
+        return Comparison(left.id, sign, number)
+
+    @property
+    def equalities(self) -> frozenset[str]:
+        """The measures that are compared by ``==`` or ``!=``."""
+        return frozenset(
+            name.id
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.Compare)
+            and any(isinstance(sign, ast.Eq | ast.NotEq) for sign in node.ops)
+            for name in ast.walk(node)
+            if isinstance(name, ast.Name)
+        )
+
+    def conjuncts(self) -> list[str]:
+        """The statements that `and` joins, as they are written; the whole text without any."""
+        if not (isinstance(self._tree, ast.BoolOp) and isinstance(self._tree.op, ast.And)):
+            return [self.text]
+        parts, depth, start = [], 0, 0
+        for match in _PARENTHESIS_OR_AND.finditer(self.text):
+            depth += {"(": 1, ")": -1}.get(match[0], 0)
+            if match[0] == "and" and not depth:
+                parts.append(self.text[start : match.start()].strip())
+                start = match.end()
+        return [*parts, self.text[start:].strip()]
 
     def holds(self, measured: Mapping[str, Bounds]) -> Truth:
         """Whether it is certainly true of these measures; None if their bounds leave it open.
@@ -156,7 +209,7 @@ def parse_expression(text: str) -> Expression:
     """Parse a statement. Raises ``ExpressionError``."""
     if len(text) > _MAX_LENGTH:
         raise ExpressionError(f"longer than {_MAX_LENGTH} characters")
-    plain = _QUANTITY.sub(lambda match: repr(_checked(float(match[1]) * _UNITS[match[2]])), text)
+    plain = _QUANTITY.sub(lambda match: format(_decimal(match[1], match[2]), "f"), text)
     plain = _NONE_OF.sub(r"(\1 == 0)", plain)
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
@@ -174,7 +227,14 @@ def quantity_of(text: str, *units: str) -> float:
     match = _LONE_QUANTITY.fullmatch(text.strip())
     if match is None or (match[2] and match[2] not in units):
         raise ExpressionError(f"must be a number, or one with a unit ({', '.join(units)}), not {text!r:.40}")
-    return _checked(float(match[1]) * (_UNITS[match[2]] if match[2] else 1))
+    return float(_decimal(match[1], match[2]))
+
+
+def _decimal(digits: str, unit: str | None) -> Decimal:
+    _checked(float(digits))
+    number = Decimal(digits) * (_UNITS[unit] if unit else 1)
+    _checked(float(number))
+    return number
 
 
 def _checked(number: float) -> float:
@@ -221,6 +281,13 @@ def _check_figure(node: ast.expr) -> None:
         raise ExpressionError(f"{ast.unparse(node)!r} is neither a measure nor a number")
 
 
+def _number(node: ast.expr) -> Fraction | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        number = _number(node.operand)
+        return None if number is None else -number
+    return Fraction(_as_decimal(cast(float, cast(ast.Constant, node).value))) if _is_number(node) else None
+
+
 def _is_number(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and type(node.value) in (int, float)
 
@@ -243,8 +310,15 @@ def _figure(node: ast.expr, measured: Mapping[str, Bounds]) -> Bounds:
     if isinstance(node, ast.UnaryOp):
         return -_figure(node.operand, measured)
     if isinstance(node, ast.Name):
-        return measured[node.id]
-    return exactly(float(cast(float, cast(ast.Constant, node).value)))
+        return Bounds(_as_decimal(measured[node.id].low), _as_decimal(measured[node.id].high))
+    return exactly(_as_decimal(cast(float, cast(ast.Constant, node).value)))
+
+
+def _as_decimal(number: Number) -> Number:
+    """The number with the decimals that people read in it: 0.1 is a tenth."""
+    if isinstance(number, float):
+        return Fraction(repr(number)) if math.isfinite(number) else number
+    return Fraction(number)
 
 
 def _seconds(value: object) -> object:
@@ -258,3 +332,4 @@ def _share_of_all(value: object) -> object:
 _NUMBER_OR_TEXT = WithJsonSchema({"type": ["number", "string"]})
 Duration = Annotated[float, BeforeValidator(_seconds), Field(ge=0), _NUMBER_OR_TEXT]
 ShareOfEpisodes = Annotated[float, BeforeValidator(_share_of_all), Field(gt=0, le=1), _NUMBER_OR_TEXT]
+Confidence = Annotated[float, BeforeValidator(_share_of_all), Field(ge=0.5, lt=1), _NUMBER_OR_TEXT]

@@ -189,6 +189,16 @@ class EpisodeFacts:
     claim: Claim | None = None
 
 
+def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, set[str]]:
+    """For each fault the episodes that it would have hit in that arm, by the control's shadows."""
+    planned: defaultdict[str, set[str]] = defaultdict(set)
+    for episode in control:
+        for of_arm, fault in episode.shadows:
+            if of_arm == arm:
+                planned[fault].add(episode.episode)
+    return planned
+
+
 @dataclass(frozen=True)
 class RunFacts:
     """The facts of one run.

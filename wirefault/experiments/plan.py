@@ -11,6 +11,7 @@ from typing import Any
 from wirefault.core.errors import nearest
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
+from wirefault.experiments.estimates import Terms
 from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, Arm, Experiment, FaultsGiven
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.safety import untouchable, within_radius
@@ -101,6 +102,11 @@ class ExperimentPlan:
     def is_plain_run(self) -> bool:
         """Whether it has no hypothesis, and so no verdict."""
         return self.arms[0].name == PLAIN_RUN
+
+    @property
+    def terms(self) -> Terms:
+        """The confidence and the population of its claims."""
+        return Terms() if self.is_plain_run else self.experiment.terms
 
     @property
     def seed(self) -> int:

@@ -206,7 +206,8 @@ def _judge(result: ExperimentResult) -> None:
     result.rollback = end.rollback or saved.rollback_by_histories()
     experiment = result.plan.experiment
     unwatched = unwatched_bounds(experiment.safety, experiment.limits, result.arms)
-    result.judged = conclude(judge_experiment(result.arms), end, result.rollback, unwatched)
+    judged_arms = judge_experiment(result.arms, result.plan.terms)
+    result.judged = conclude(judged_arms, end, result.rollback, unwatched)
     result.code = _CODES[result.judged.verdict]
 
 

@@ -30,7 +30,8 @@ from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, nee
 from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.experiments.evidence import Evidence, evidence_of, remove_signature, sign_recording
 from wirefault.experiments.experiment import CONTROL, Experiment
-from wirefault.experiments.facts import FactsStore, RunFacts, views_in
+from wirefault.experiments.facts import FactsStore, RunFacts, planned_faults, views_in
+from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.index import (
     PLAN,
     VERDICT,
@@ -38,7 +39,7 @@ from wirefault.experiments.index import (
     read_document,
     saved_ids,
 )
-from wirefault.experiments.measures import measures_of
+from wirefault.experiments.measures import Measure, measures_of
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.repeated import (
     asserted_by_control,
@@ -159,12 +160,12 @@ class SavedExperiment:
 
     def arm_result(self, arm: PlannedArm) -> ArmResult:
         """The result of its runs."""
-        facts = self.facts_of(arm)
+        facts, terms = self.facts_of(arm), self.plan.terms
         return ArmResult(
             arm.name,
             tuple(self.run_ids(arm)),
             arm.hypothesis,
-            measures_of(facts) if facts.episodes else {},
+            measures_of(facts, terms) if facts.episodes else {},
             facts.failure,
             self._asserted(arm, facts) if facts.episodes else (),
             facts.missing,
@@ -172,7 +173,24 @@ class SavedExperiment:
             tuple(map(str, facts.superseded)),
             tuple(finding for episode in facts.valid.episodes for finding in episode.differences),
             facts.claims,
+            self._faulted_measures(arm, facts),
         )
+
+    def _faulted_measures(
+        self, arm: PlannedArm, facts: ArmFacts
+    ) -> tuple[Mapping[str, Measure], Mapping[str, Measure]] | None:
+        """The measures of the arm and its control over the episodes for which a fault was planned.
+
+        None without a statement about these.
+        """
+        statements = (each for text in arm.hypothesis for each in parse_statements(text))
+        if arm.is_control or not facts.episodes or not any(each.faulted for each in statements):
+            return None
+        control = self._recorded_facts(self.plan.arms[0])
+        keys = {key for keys in planned_faults(control.episodes, arm.name).values() for key in keys}
+        sides = (each.only(keys) for each in (facts, control))
+        ours, theirs = (measures_of(side, self.plan.terms) for side in sides)
+        return ours, theirs
 
     def rollback_by_histories(self) -> str:
         """``verified`` if each run saw all of its toxics gone; else which run did not."""
@@ -189,7 +207,9 @@ class SavedExperiment:
         """Whether no arm is left: all were run, or the control has no steady state."""
         if len(completed) == len(self.plan.arms):
             return True
-        return [arm.name for arm in completed] == [CONTROL] and judge_experiment(completed).verdict != "held"
+        return [arm.name for arm in completed] == [CONTROL] and judge_experiment(
+            completed, self.plan.terms
+        ).verdict != "held"
 
     def write_prompts(self, prompts: Sequence[Prompt], run_id: str) -> Path:
         """Write a prompts file for one run, named after it. Raises ``OSError``."""
@@ -402,6 +422,11 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
             if is_plain_run
             else Experiment.model_validate(data_of_experiment)
         )
+        if (
+            not is_plain_run and "steady_state" not in data_of_experiment
+        ):  # an older version had another default
+            steady = tuple(experiment.steady_state)
+            arms = [replace(arm, hypothesis=steady) if arm.is_control else arm for arm in arms]
         prompts_data = read_shared(logs, folder / _PROMPTS, MAX_HISTORY_BYTES)
     except InputError:
         raise

@@ -1,7 +1,8 @@
 """From the measures of the arms to the verdict: held, deviated or unknown. Pure.
 
-A statement held, or deviated, only if no outcome of the open episodes could change that; else it is unknown.
-A subject without its steady state, or that no fault reached, is not judged.
+A check held, or deviated, only if no outcome of the open episodes could change that; else it is unknown. A
+claim held if its whole interval satisfies it, and deviated if its whole interval violates it; deviations of
+several claims share the error. A subject without its steady state, or that no fault reached, is not judged.
 """
 
 from __future__ import annotations
@@ -11,14 +12,33 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wirefault.experiments.assertions.on_arm import Asserted
+from wirefault.experiments.estimates import Rate, Terms
 from wirefault.experiments.experiment import AFTER, ALONE, CONTROL
-from wirefault.experiments.expression import Expression, exactly, parse_expression
-from wirefault.experiments.measures import BUDGET_STRIKES, Measure, against_control
+from wirefault.experiments.expression import parse_expression
+from wirefault.experiments.hypothesis import (
+    Claim,
+    ClaimFigures,
+    Kind,
+    Statement,
+    episodes_for_within,
+    none_failed_in,
+    none_in,
+    parse_statements,
+)
+from wirefault.experiments.measures import (
+    BUDGET_STRIKES,
+    SUCCESS_SHARE,
+    Measure,
+    against_control,
+    loss_between,
+)
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.rates import NO_CLAIMS, UncheckedClaims
 from wirefault.lab.toxiproxy import VERIFIED
+from wirefault.stats.holm import holm
+from wirefault.stats.rates import percent
 
 ExperimentVerdict = Literal["held", "deviated", "unknown", "aborted"]
 _OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "deviated", None: "unknown"}
@@ -26,9 +46,10 @@ _OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "devi
 
 @dataclass(frozen=True)
 class Check:
-    """One statement about one arm. ``measured`` is for people; ``episodes`` show a deviation.
+    """One statement about one arm, a check of its episodes or a claim about a rate or a mean.
 
-    For an assertion also its name, ``expected``, the event ids in ``evidence``, and ``results`` by episode.
+    ``measured`` is for people; ``episodes`` show a deviation; ``claim`` has the figures of a claim. For an
+    assertion also its name, ``expected``, the event ids in ``evidence``, and ``results`` by episode.
     """
 
     arm: str
@@ -41,6 +62,8 @@ class Check:
     expected: str = ""
     evidence: tuple[str, ...] = ()
     results: Mapping[str, CheckResult] = field(default_factory=dict)
+    kind: Kind = "check"
+    claim: ClaimFigures | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +72,8 @@ class ArmResult:
 
     ``missing`` counts episodes that were not run. ``invalid`` has the reasons by episode key; ``reruns`` the
     episodes that were invalid in an earlier run, and why. ``differences``: findings by comparison with the
-    control. ``claims``: what the agent said where no oracle checks it.
+    control. ``claims``: what the agent said where no oracle checks it. ``faulted``: the measures of the arm
+    and of its control over the episodes for which a fault was planned, where a statement is about these.
     """
 
     name: str
@@ -63,6 +87,7 @@ class ArmResult:
     reruns: tuple[str, ...] = ()
     differences: tuple[Finding, ...] = ()
     claims: UncheckedClaims = NO_CLAIMS
+    faulted: tuple[Mapping[str, Measure], Mapping[str, Measure]] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,13 +114,18 @@ class Judged:
     """The check behind ``because``; None if all held."""
 
 
-def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
+_TERMS = Terms()
+_WORSE = 0.01  # the error of the statement that the control is not worse afterwards
+_Pending = Check | tuple[str, Claim]  # a claim with its arm
+
+
+def judge_experiment(arms: Iterable[ArmResult], terms: Terms = _TERMS) -> Judged:
     """Judge the arms that were run, the control first."""
     completed = {arm.name: arm for arm in arms}
     if ALONE in completed:
-        return _judged_alone(completed[ALONE])
+        return _judged_alone(completed[ALONE], terms)
     control = completed[CONTROL]
-    checks = [check for arm in completed.values() for check in _checks_of(arm, control)]
+    checks = _settled([each for arm in completed.values() for each in _checks_of(arm, control, terms)], terms)
     before = _worst(check for check in checks if check.arm == CONTROL)
     if before is not None:
         return Judged(
@@ -110,20 +140,80 @@ def judge_experiment(arms: Iterable[ArmResult]) -> Judged:
     return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks, worst)
 
 
-def _judged_alone(arm: ArmResult) -> Judged:
-    """The verdict of an experiment without faults: its checks alone."""
-    if arm.failure:
-        checks = [Check(arm.name, "the arm is run", "unknown", message=arm.failure)]
-    else:
-        checks = [_check(arm.name, text, arm.measures) for text in arm.hypothesis]
-        checks += [_assertion_check(arm.name, asserted) for asserted in arm.asserted]
+def _judged_alone(arm: ArmResult, terms: Terms) -> Judged:
+    """The verdict of an experiment without faults: its checks and claims alone."""
+    pending: list[_Pending] = [Check(arm.name, "the arm is run", "unknown", message=arm.failure)]
+    if not arm.failure:
+        pending = [each for text in arm.hypothesis for each in _checks(arm.name, text, arm.measures, terms)]
+        pending += [_assertion_check(arm.name, asserted, terms) for asserted in arm.asserted]
+    checks = _settled(pending, terms)
     worst = _worst(checks)
     if worst is None:
         return Judged("held", f"all of {len(checks)} statements held, without faults", checks)
     return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks, worst)
 
 
-def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
+def _settled(pending: Sequence[_Pending], terms: Terms) -> list[Check]:
+    """The checks with the claims decided. Their deviations share the error, also across arms.
+
+    The control's claims do not accuse the subject and share nothing.
+    """
+    claims = [each for each in pending if not isinstance(each, Check)]
+    sharing = [claim for arm, claim in claims if arm != CONTROL]
+    rejected, left = holm(len(sharing), lambda i, error: sharing[i].truth(error) is False, terms.error)
+    errors = {id(sharing[i]): error for i, error in rejected.items()}
+    checks = []
+    for each in pending:
+        if isinstance(each, Check):
+            checks.append(each)
+        elif each[0] == CONTROL:
+            checks.append(_claimed(*each, terms.error, terms.error, 1))
+        else:
+            checks.append(_claimed(*each, errors.get(id(each[1])), left, len(sharing)))
+    return checks
+
+
+def _claimed(arm: str, claim: Claim, rejected_at: float | None, left: float, sharing: int) -> Check:
+    """``rejected_at``: the error at which it may deviate; ``left``: what the other claims leave for it."""
+    error, statement = claim.terms.error, claim.statement
+    truth = claim.truth(error)
+    message = ""
+    if truth is False and rejected_at is not None:
+        error = rejected_at
+    elif truth is False:  # alone it would have deviated
+        truth, error = None, left
+        message = f"{sharing} claims share the error"
+    elif truth is None:
+        message = _why_undecided(claim)
+    names = statement.expression.names
+    episodes = dict.fromkeys(key for name in names for key in claim.measures[name].episodes)
+    why = "; ".join(dict.fromkeys(claim.measures[name].why for name in names if claim.measures[name].why))
+    return Check(
+        arm,
+        statement.text,
+        _OF_TRUTH[truth],
+        claim.texts(error),
+        "; ".join(filter(None, (message, why if truth is not True else ""))),
+        tuple(episodes) if truth is False else (),
+        kind="claim",
+        claim=claim.figures(error, truth),
+    )
+
+
+def _why_undecided(claim: Claim) -> str:
+    if needed := claim.needed():
+        return f"n = {needed} would decide if the figures stay"
+    comparison = claim.statement.expression.comparison
+    estimate = claim.measures[comparison.measure].estimate if comparison else None
+    if comparison is None or estimate is None:
+        return "the intervals leave it open: more episodes narrow them"
+    bounds = claim.measures[comparison.measure].bounds
+    if bounds is not None and bounds.low != bounds.high:
+        return "episodes without an outcome or a figure leave it open, too"
+    return "the figure is so near that no number of episodes would decide"
+
+
+def _checks_of(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pending]:
     if arm.failure:
         return [Check(arm.name, "the arm is run", "unknown", message=arm.failure)]
     strikes = arm.measures.get(BUDGET_STRIKES)
@@ -131,15 +221,49 @@ def _checks_of(arm: ArmResult, control: ArmResult) -> list[Check]:
     if arm.name in (CONTROL, AFTER):
         return [
             *([_struck_in_calm(arm)] if by_budgets else []),
-            *(_check(arm.name, text, arm.measures) for text in arm.hypothesis),
+            *_about_control(arm, control, terms),
         ]
-    measures = against_control(arm.measures, control.measures) if not control.failure else arm.measures
+    measures = arm.measures
+    if not control.failure:
+        measures = against_control(arm.measures, control.measures, terms)
     reached = f"faults_delivered + {BUDGET_STRIKES} > 0" if by_budgets else "faults_delivered > 0"
-    struck = _check(arm.name, reached, measures)
+    [struck] = _checks(arm.name, reached, measures, terms)
+    assert isinstance(struck, Check)
     if struck.verdict == "deviated":  # then the other statements do not show the faults' effect
         return [Check(arm.name, struck.statement, "unknown", struck.measured, "no fault reached it")]
-    statements = (_check(arm.name, text, measures) for text in arm.hypothesis)
-    return [struck, *statements, *(_assertion_check(arm.name, asserted) for asserted in arm.asserted)]
+    faulted = against_control(*arm.faulted, terms) if arm.faulted else {}
+    statements = [
+        each for text in arm.hypothesis for each in _checks(arm.name, text, measures, terms, faulted)
+    ]
+    return [struck, *statements, *(_assertion_check(arm.name, each, terms) for each in arm.asserted)]
+
+
+def _about_control(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pending]:
+    """Its steady state and, afterwards, that it is not worse than before."""
+    checks = [each for text in arm.hypothesis for each in _checks(arm.name, text, arm.measures, terms)]
+    loss = loss_between(control.measures, arm.measures) if arm.name == AFTER and not control.failure else None
+    if loss is None or not loss.n:
+        return checks
+    worse = loss.chance_of_worse() <= _WORSE
+    rates = [each.measures["success_rate"].figure for each in (control, arm)]
+    compared = Check(
+        AFTER,
+        "not worse than before the faults",
+        "deviated" if worse else "held",
+        {"success_rate": f"{rates[0]} before, {rates[1]} afterwards"},
+        f"{loss.lost} of {loss.n} pairs lost, {loss.won} won (exact McNemar test, {percent(_WORSE)})",
+        arm.measures["success_rate"].episodes if worse else (),
+    )
+    # too few episodes for a deviation by chance: the comparison decides
+    open_ = [_opened(check) if isinstance(check, Check) else check for check in checks]
+    return [*open_, compared]
+
+
+def _opened(check: Check) -> Check:
+    """A share of these episodes that is too small afterwards does not show that the agent is worse."""
+    if SUCCESS_SHARE not in check.measured or check.verdict != "deviated":
+        return check
+    return replace(check, verdict="unknown", message="it does not show that the agent is worse than before")
 
 
 def _struck_in_calm(arm: ArmResult) -> Check:
@@ -149,33 +273,64 @@ def _struck_in_calm(arm: ArmResult) -> Check:
     return Check(arm.name, f"no {BUDGET_STRIKES}", "unknown", measured, message)
 
 
-def _check(arm: str, text: str, measures: Mapping[str, Measure]) -> Check:
-    expression = parse_expression(text)
-    measured = {name: measures[name].text if name in measures else "no data" for name in expression.names}
-    bounds = {
-        name: bounds_of for name, measure in measures.items() if (bounds_of := measure.bounds) is not None
-    }
-    if missing := [name for name in expression.names if name not in bounds]:
-        return Check(arm, text, "unknown", measured, f"no data for {', '.join(missing)}")
-    truth = expression.holds(bounds)
-    why = "; ".join(dict.fromkeys(measures[name].why for name in expression.names if measures[name].why))
+def _checks(
+    arm: str,
+    text: str,
+    all_measures: Mapping[str, Measure],
+    terms: Terms,
+    faulted: Mapping[str, Measure] | None = None,
+) -> list[_Pending]:
+    """The statements of a text, checks decided and claims still to be."""
+    found: list[_Pending] = []
+    for statement in parse_statements(text):
+        measures = (faulted or {}) if statement.faulted else all_measures
+        names = statement.expression.names
+        if missing := [name for name in names if name not in measures or measures[name].bounds is None]:
+            measured = {name: measures[name].text if name in measures else "no data" for name in names}
+            message = f"no data for {', '.join(missing)}"
+            found.append(Check(arm, statement.text, "unknown", measured, message, kind=statement.kind))
+        elif statement.kind == "claim":
+            found.append((arm, Claim(statement, measures, terms)))
+        else:
+            found.append(_check(arm, statement, measures, terms))
+    return found
+
+
+def _check(arm: str, statement: Statement, measures: Mapping[str, Measure], terms: Terms) -> Check:
+    text, names = statement.text, statement.expression.names
+    measured = {name: measures[name].figure or measures[name].text for name in names}
+    truth = statement.expression.holds(
+        {name: bounds for name, measure in measures.items() if (bounds := measure.bounds) is not None}
+    )
+    why = "; ".join(dict.fromkeys(measures[name].why for name in names if measures[name].why))
     if truth is None:
         message = why or "the episodes that are unknown leave it open"
         return Check(arm, text, "unknown", measured, message)
     if truth:
-        return Check(arm, text, "held", measured)
-    episodes = dict.fromkeys(key for name in expression.names for key in measures[name].episodes)
+        n = _independent(statement, measures, terms)
+        if (needs := episodes_for_within(statement, terms.error)) > n:
+            return Check(arm, text, "unknown", measured, f"none in {n}: it needs {needs}")
+        return Check(arm, text, "held", measured, none_in(statement, n, terms.error))
+    episodes = dict.fromkeys(key for name in names for key in measures[name].episodes)
     return Check(arm, text, "deviated", measured, why, tuple(episodes))
 
 
-def _assertion_check(arm: str, asserted: Asserted) -> Check:
+def _independent(statement: Statement, measures: Mapping[str, Measure], terms: Terms) -> int:
+    """The episodes of a check, or the prompts if it is about others like these; 0 if that is not known."""
+    name = statement.expression.names[0] if statement.expression.names else ""
+    of_arm = "control_success_rate" if name.startswith("control_") else "success_rate"
+    estimate = measures[of_arm].estimate if of_arm in measures else None
+    return estimate.units if isinstance(estimate, Rate) else 0
+
+
+def _assertion_check(arm: str, asserted: Asserted, terms: Terms) -> Check:
     result, what = asserted.result, "measured" if asserted.results is None else "passed"
     return Check(
         arm,
         asserted.statement,
         _OF_TRUTH[result.passed],
         {what: result.measured} if result.measured else {},
-        result.message,
+        result.message or (none_failed_in(asserted.passed, terms.error) if result.passed else ""),
         asserted.episodes,
         result.name,
         result.expected,
@@ -201,7 +356,6 @@ def _described(check: Check) -> str:
 
 
 _EXPERIMENT = "experiment"
-_UNBOUNDED = 1e12  # above every time or cost in a condition
 
 
 def conclude(judged: Judged, end: ExperimentEnd, rollback: str, unwatched: Mapping[str, str]) -> Judged:
@@ -234,29 +388,9 @@ def unwatched_bounds(safety: Safety, limits: Spending, arms: Sequence[ArmResult]
 
 def _why_unwatched(condition: str, arms: Sequence[ArmResult]) -> str:
     """Empty if it was watched until the end."""
-    expression = parse_expression(condition)
-    if "cost" in expression.names and (why := _without_cost(arms)):
-        return why
-    if "error_rate" in expression.names:
-        for arm in arms:
-            if _stays_open(expression, arm):
-                return f"episodes without an outcome leave error_rate open in {arm.name}"
-    return ""
+    return _without_cost(arms) if "cost" in parse_expression(condition).names else ""
 
 
 def _without_cost(arms: Sequence[ArmResult]) -> str:
     costs = [arm.measures.get("cost") for arm in arms]
     return "no data for cost" if any(cost is None or cost.bounds is None for cost in costs) else ""
-
-
-def _stays_open(condition: Expression, arm: ArmResult) -> bool:
-    """Whether the error rate leaves the condition open; its other names were watched, at any value."""
-    success = arm.measures["success_rate"].bounds
-    if success is None:
-        return True
-    error_rate = exactly(1) - success
-    return any(
-        condition.holds({name: exactly(other) for name in condition.names} | {"error_rate": error_rate})
-        is None
-        for other in (0.0, _UNBOUNDED)
-    )

@@ -28,10 +28,12 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.trace import traces
 from wirefault.judging.usage import model_usage
 from wirefault.lab.own_lab import Halt
+from wirefault.stats.exact import exact_high, exact_low
 
 _POLL_S = 0.5
-# minimum episodes for a share, unless the arm has fewer
-_MIN_EPISODES = 5
+MIN_EPISODES = 10
+"""The episodes from which shares are watched."""
+_ERROR = 0.05
 _MAX_FINDINGS = 3
 _IN_RATE: frozenset[str] = frozenset(name for name, row in OUTCOMES.items() if row.in_rate)
 
@@ -64,14 +66,22 @@ class ArmSoFar:
 
 
 def watched(arm: ArmSoFar, cost: float, seconds: float) -> dict[str, Bounds]:
-    """The measures of abort conditions with their bounds; shares only from enough episodes."""
+    """The measures of abort conditions with their bounds.
+
+    Shares are exact intervals with 5 % error on each side, from ten episodes on: some failures at the start
+    end nothing. Episodes without an outcome widen them.
+    """
     figures = {"cost": exactly(cost), "time": exactly(seconds)}
     completed = len(arm.outcomes)
-    if completed and completed >= min(_MIN_EPISODES, arm.planned):
+    if completed >= MIN_EPISODES:
         errors, undecided = arm.judged - arm.successes, completed - arm.judged
-        figures["error_rate"] = Bounds(errors / completed, (errors + undecided) / completed)
-        figures["invalid_share"] = exactly(arm.invalid / completed)
+        figures["error_rate"] = _interval(errors, errors + undecided, completed)
+        figures["invalid_share"] = _interval(arm.invalid, arm.invalid, completed)
     return figures
+
+
+def _interval(fewest: int, most: int, n: int) -> Bounds:
+    return Bounds(exact_low(fewest, n, _ERROR), exact_high(most, n, _ERROR))
 
 
 def abort_reason(conditions: Sequence[str], arm: str, figures: dict[str, Bounds]) -> str:
@@ -86,7 +96,7 @@ def abort_reason(conditions: Sequence[str], arm: str, figures: dict[str, Bounds]
 
 
 def _bounds_text(bounds: Bounds) -> str:
-    low, high = f"{bounds.low:.3g}", f"{bounds.high:.3g}"
+    low, high = f"{float(bounds.low):.3g}", f"{float(bounds.high):.3g}"
     return low if low == high else f"{low} to {high}"
 
 

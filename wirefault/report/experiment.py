@@ -16,7 +16,9 @@ from rich.text import Text
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.effects import FaultEffect
-from wirefault.experiments.expression import Bounds, exactly, parse_expression
+from wirefault.experiments.estimates import prompt_of
+from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.hypothesis import parse_statements, undecidable
 from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
@@ -40,8 +42,7 @@ _MAX_PROMPTS = 8
 # measures that an unjudged episode leaves open
 _NEED_ORACLES = {
     "success_rate",
-    "success_rate_low",
-    "success_rate_high",
+    "success_share",
     "degradation",
     "failures",
     *OUTCOMES,
@@ -90,9 +91,10 @@ def _statements_with_oracles(plan: ExperimentPlan) -> Iterator[tuple[str, str]]:
     """Yield arm and text of each statement that needs oracles."""
     for arm in plan.arms:
         for text in arm.hypothesis:
-            names = {name.removeprefix("control_") for name in parse_expression(text).names}
-            if names & _NEED_ORACLES:
-                yield arm.name, text
+            for statement in parse_statements(text):
+                names = {name.removeprefix("control_") for name in statement.expression.names}
+                if names & _NEED_ORACLES:
+                    yield arm.name, statement.text
 
 
 def count_lines(plan: ExperimentPlan) -> Iterator[str]:
@@ -100,8 +102,8 @@ def count_lines(plan: ExperimentPlan) -> Iterator[str]:
     counts = {name: Bounds(0, len(plan.prompts)) for name in (*OUTCOMES, "failures")}
     possible = counts | {"all": exactly(len(plan.prompts))}
     for arm in plan.arms:
-        for text in arm.hypothesis:
-            expression = parse_expression(text)
+        for statement in (each for text in arm.hypothesis for each in parse_statements(text)):
+            text, expression = statement.text, statement.expression
             measured = {name: possible.get(name.removeprefix("control_"), _ANY) for name in expression.names}
             if expression.holds(measured) is False:
                 count = len(plan.prompts)
@@ -110,6 +112,29 @@ def count_lines(plan: ExperimentPlan) -> Iterator[str]:
                     f"{arm.name}: {text}: cannot hold, since the arm has {episodes};"
                     " use more repeats, or success == all"
                 )
+
+
+def undecidable_lines(plan: ExperimentPlan) -> list[str]:
+    """Return the claims that this plan could not decide even if every episode succeeded, and what would."""
+    prompts = len({prompt_of(prompt.key) for prompt in plan.prompts})
+    repeats = math.ceil(len(plan.prompts) / prompts) if prompts else 0
+    statements = {
+        each: arm.name for arm in plan.arms for text in arm.hypothesis for each in parse_statements(text)
+    }
+    lines = {each: undecidable(each, prompts, repeats, plan.terms) for each in statements} if prompts else {}
+    return [line for line in lines.values() if line]
+
+
+def population_line(plan: ExperimentPlan) -> str:
+    """Return what the intervals of claims describe, and how they are formed."""
+    sure = percent(plan.terms.confidence)
+    if plan.terms.population == "these":
+        return f"claims are about these prompts ({sure} intervals; each episode counts)"
+    prompts = len({prompt_of(prompt.key) for prompt in plan.prompts})
+    return (
+        f"claims are about prompts like these {prompts} ({sure} intervals; the repeats of a prompt are one"
+        " cluster, and count by how much they differ)"
+    )
 
 
 def end_lines(plan: ExperimentPlan) -> Iterator[str]:
@@ -196,14 +221,16 @@ def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping
     if judged is None:
         console.print(Text("no verdict: it is incomplete", style="bold magenta"))
         return
-    table = new_table("arm", "statement", "verdict", "measured", text_columns=(0, 1, 2, 3))
-    table.columns[1].no_wrap = table.columns[3].no_wrap = False
+    table = new_table("arm", "statement", "kind", "verdict", "measured", text_columns=(0, 1, 2, 3, 4))
+    table.columns[1].no_wrap = table.columns[4].no_wrap = False
     for check in judged.checks:
-        verdict = Text(check.verdict, style=_STYLES[check.verdict])
-        table.add_row(Text(check.arm), Text(one_line(check.statement)), verdict, Text(measures_text(check)))
+        verdict, kind = Text(check.verdict, style=_STYLES[check.verdict]), Text(check.kind)
+        statement = Text(one_line(check.statement))
+        table.add_row(Text(check.arm), statement, kind, verdict, Text(measures_text(check)))
     console.print()
     console.print(table)
     lines = (
+        *([population_line(result.plan)] if any(check.kind == "claim" for check in judged.checks) else ()),
         *radius_lines(result.plan),
         *invalid_lines(result.arms),
         *difference_lines(result.arms),
@@ -237,7 +264,8 @@ def _details(check: Check) -> Iterator[str]:
 def head_lines(plan: ExperimentPlan) -> Iterator[str]:
     """Yield whose agent is run, which prompts lack an oracle that a statement needs, and hopeless counts."""
     yield agent_line(plan.configuration.wiring, plan.subject)
-    yield from (f"warning: {one_line(line)}" for line in (*oracle_lines(plan), *count_lines(plan)))
+    lines = (*oracle_lines(plan), *count_lines(plan), *undecidable_lines(plan))
+    yield from (f"warning: {one_line(line)}" for line in lines)
 
 
 def agent_line(wiring: Wiring, subject: str = "") -> str:
@@ -276,6 +304,7 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
         console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
     each = f"{len(plan.arms)} arms of {len(plan.prompts)} episodes each"
     console.print(f"{each}: {plan.episodes} episodes, seed {plan.seed}")
+    console.print(Text(population_line(plan)), soft_wrap=True)
     table = new_table("arm", "must hold", "toxics armed", text_columns=(0, 1, 2))
     table.columns[1].no_wrap = table.columns[2].no_wrap = False
     for arm in plan.arms:
@@ -392,6 +421,9 @@ def junit(results: list[ExperimentResult]) -> str:
         for check in checks:
             names = {"classname": xml_text(check.arm), "name": xml_text(check.statement)}
             case = ElementTree.SubElement(suite, "testcase", names)
+            properties = ElementTree.SubElement(case, "properties")
+            for key, value in (("kind", check.kind), ("measured", measures_text(check))):
+                ElementTree.SubElement(properties, "property", name=key, value=xml_text(value))
             if check.verdict != "held":
                 tag = "failure" if check.verdict == "deviated" else "error"
                 problem = ElementTree.SubElement(case, tag, message=xml_text(measures_text(check)))

@@ -34,13 +34,14 @@ class Asserted:
     """The outcome of an assertion in an arm; ``result`` is for the whole arm.
 
     ``episodes`` are the keys that decided, if it did not hold. ``results`` has at most twenty episodes,
-    failed ones first.
+    failed ones first. ``passed``: in how many episodes it passed, if none failed.
     """
 
     statement: str
     result: CheckResult
     episodes: tuple[str, ...] = ()
     results: Mapping[str, CheckResult] | None = None
+    passed: int = 0
 
 
 CODE_NOT_RUN = (
@@ -202,7 +203,10 @@ def _together(
         results.items(), key=lambda pair: (pair[1].passed is not False, bool(pair[1].passed))
     )
     episodes = () if truth else tuple(decides)
-    return Asserted(statement, _named(assertion, result), episodes, dict(failed_first[:MAX_RESULTS]))
+    shown = dict(failed_first[:MAX_RESULTS])
+    return Asserted(
+        statement, _named(assertion, result), episodes, shown, passed if not failed and not unknown else 0
+    )
 
 
 def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:

@@ -1,0 +1,346 @@
+"""The statements of a hypothesis and their kinds: checks of the episodes that ran, and claims. Pure.
+
+    no duplicate                        a check: one counterexample refutes it
+    no duplicate within 5 %             a check that needs the n that rules out 5 %
+    success == all                      a check
+    success_rate >= 0.9                 a claim: an interval decides
+    success_rate >= 0.9 where faulted   only the episodes for which a fault was planned
+
+`and` joins statements that are judged one by one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from wirefault.core.errors import nearest
+from wirefault.experiments.estimates import (
+    Estimate,
+    Mean,
+    PairedLoss,
+    Percentile,
+    Population,
+    Rate,
+    RateOfParts,
+    Terms,
+)
+from wirefault.experiments.expression import (
+    Bounds,
+    Expression,
+    ExpressionError,
+    Truth,
+    exactly,
+    parse_expression,
+    quantity_of,
+)
+from wirefault.experiments.measures import (
+    DEGRADATION,
+    RANGES,
+    Measure,
+    in_units,
+    is_estimated,
+    known_names,
+)
+from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.stats.exact import episodes_to_rule_out, ruled_out_above
+from wirefault.stats.rates import percent
+
+Kind = Literal["check", "claim"]
+_WHERE = re.compile(r"\s+where\s+(\S+)$")
+_WITHIN = re.compile(r"no\s+([a-z_]\w*)\s+within\s+(.+)")
+# counts of which each is an event of one episode
+_EVENTS = (*OUTCOMES, "failures", "findings", "budgets_spent", "budget_strikes")
+_REMOVED = {"success_rate_low": "success_rate >= {}", "success_rate_high": "success_rate <= {}"}
+_MAX_PROMPTS = 2**17
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement about an arm.
+
+    ``faulted``: only about the episodes for which a fault was planned. ``within``: the rate that the episodes
+    must rule out.
+    """
+
+    text: str
+    expression: Expression
+    kind: Kind
+    faulted: bool = False
+    within: float | None = None
+
+    @property
+    def event(self) -> str:
+        """The count that must be none, where that is what it states; else empty."""
+        comparison = self.expression.comparison
+        if comparison is None:
+            return "failures" if self.expression.text in ("success == all", "success >= all") else ""
+        name = comparison.measure.removeprefix("control_")
+        none = (comparison.sign in ("==", "<=") and not comparison.threshold) or (
+            comparison.sign == "<" and 0 < comparison.threshold <= 1
+        )
+        return name if none and name in _EVENTS else ""
+
+
+@cache
+def parse_statements(text: str) -> tuple[Statement, ...]:
+    """Parse a text of a hypothesis: one statement, or several joined by `and`. Raises ``ExpressionError``."""
+    plain, where = text.strip(), _WHERE.search(text.strip())
+    if where:
+        if where[1] != "faulted":
+            raise ExpressionError(f"where must be followed by `faulted`, not {where[1]!r:.40}")
+        plain = plain[: where.start()]
+    suffix = " where faulted" if where else ""
+    if within := _WITHIN.fullmatch(plain):
+        rate = quantity_of(within[2], "%")
+        if not 0 < rate < 1:
+            raise ExpressionError(f"within must be followed by a share such as 5 %, not {within[2]!r:.40}")
+        expression = parse_expression(f"no {within[1]}")
+        if within[1] not in _EVENTS:
+            raise ExpressionError(f"within: {within[1]} is not a count of episodes")
+        return (Statement(f"{plain}{suffix}", expression, "check", bool(where), rate),)
+    parsed = map(parse_expression, parse_expression(plain).conjuncts())
+    return tuple(_statement(expression, suffix) for expression in parsed)
+
+
+def _statement(expression: Expression, suffix: str) -> Statement:
+    estimated = [name for name in expression.names if is_estimated(name)]
+    if equal := [name for name in estimated if name in expression.equalities]:
+        raise ExpressionError(
+            f"{equal[0]} is estimated, so == and != cannot be decided: use >= or <=, or a check"
+            " of a count such as success == all"
+        )
+    if comparison := expression.comparison:
+        low, high = RANGES.get(comparison.measure.removeprefix("control_"), (-math.inf, math.inf))
+        if not low <= comparison.threshold <= high:
+            limit = f"at most {high:g}" if comparison.threshold > high else f"at least {low:g}"
+            raise ExpressionError(f"{comparison.measure} is {limit}, not {float(comparison.threshold):g}")
+    return Statement(
+        f"{expression.text}{suffix}", expression, "claim" if estimated else "check", bool(suffix)
+    )
+
+
+def checked_text(text: str, *, with_control: bool) -> str:
+    """The text of a hypothesis whose statements and measures are known. Raises ``ValueError``."""
+    known = known_names(with_control=with_control)
+    try:
+        statements = parse_statements(text)
+    except ExpressionError as error:
+        raise ValueError(f"{text!r}: {error}") from None
+    for statement in statements:
+        if statement.faulted and not with_control:
+            raise ValueError(f"{text!r}: the control has no faults, so leave `where faulted` out")
+        for name in statement.expression.names:
+            if name in _REMOVED:
+                raise ValueError(
+                    f"{text!r}: {name} was removed: its interval decides {_REMOVED[name].format('N')}"
+                )
+            if name not in known:
+                raise ValueError(f"{text!r}: {name} is not a measure{nearest(name, known)}")
+    return text
+
+
+def statement_text(value: Any) -> Any:
+    """``{statement: TEXT, where: faulted}`` as a text; any other value as it is."""
+    if isinstance(value, Mapping) and value.keys() == {"statement", "where"}:
+        return f"{value['statement']} where {value['where']}"
+    return value
+
+
+@dataclass(frozen=True)
+class ClaimFigures:
+    """The figures of a claim; ``measure`` is empty if it compares more than one measure with one number."""
+
+    measure: str
+    comparator: str
+    threshold: float | None
+    population: Population
+    confidence: float
+    """Of the interval that decided, two-sided."""
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n: int
+    needed: int | None
+    """The n at which this estimate would decide; None if it is decided, or if no n would."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement with the measures that it is about."""
+
+    statement: Statement
+    measures: Mapping[str, Measure]
+    terms: Terms
+
+    @property
+    def _estimated(self) -> list[str]:
+        return [name for name in self.statement.expression.names if is_estimated(name)]
+
+    def truth(self, error: float) -> Truth:
+        """Whether it holds, with this error on each side, which several estimates share."""
+        bounds = {name: self._bounds(name, error) for name in self.statement.expression.names}
+        return self.statement.expression.holds(bounds)
+
+    def _bounds(self, name: str, error: float) -> Bounds:
+        measure = self.measures[name]
+        if measure.estimate is not None:
+            return measure.estimate.interval(error / len(self._estimated))
+        assert measure.bounds is not None
+        return measure.bounds
+
+    def needed(self) -> int | None:
+        """The n at which these estimates would decide; None if none would, or if that is not known."""
+        comparison = self.statement.expression.comparison
+        if comparison is None:
+            return None
+        estimate = self.measures[comparison.measure].estimate
+        if estimate is None:
+            return None
+        return estimate.needed(comparison.sign, float(comparison.threshold), self.terms.error)
+
+    def figures(self, error: float, truth: Truth) -> ClaimFigures:
+        """Its figures at this error on each side."""
+        comparison = self.statement.expression.comparison
+        name = comparison.measure if comparison else self._estimated[0]
+        estimate = self.measures[name].estimate
+        interval = self._bounds(name, error)
+        return ClaimFigures(
+            measure=name if comparison else "",
+            comparator=comparison.sign if comparison else "",
+            threshold=float(comparison.threshold) if comparison else None,
+            population=self.terms.population,
+            confidence=round(1 - 2 * error, 6),
+            estimate=_finite(estimate.value) if comparison and estimate else None,
+            low=_finite(interval.low) if comparison else None,
+            high=_finite(interval.high) if comparison else None,
+            n=estimate.n if estimate else 0,
+            needed=self.needed() if truth is None else None,
+        )
+
+    def texts(self, error: float) -> dict[str, str]:
+        """Each measure with its interval, for people."""
+        return {name: self._text(name, error) for name in self.statement.expression.names}
+
+    def _text(self, name: str, error: float) -> str:
+        measure = self.measures[name]
+        if measure.estimate is None:
+            return measure.text
+        share = error / len(self._estimated)
+        interval = measure.estimate.interval(share)
+        ends = f"{in_units(name, float(interval.low))} or more"
+        if math.isfinite(interval.high):
+            ends = f"{in_units(name, float(interval.low))} to {in_units(name, float(interval.high))}"
+        sure = f"{percent(round(1 - 2 * share, 6))} interval {ends}"
+        return f"{measure.figure or measure.text}, {sure}, n = {measure.estimate.n}"
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None
+
+
+def none_failed_in(passed: int, error: float) -> str:
+    """The rate of failures that an assertion rules out by passing in so many episodes."""
+    if passed <= 0:
+        return ""
+    return _ruled_out("none failed", passed, error)
+
+
+def _ruled_out(none: str, n: int, error: float) -> str:
+    return f"{none} in {n}: rates above {percent(ruled_out_above(n, error), decimals=0)} are ruled out"
+
+
+def none_in(statement: Statement, n: int, error: float) -> str:
+    """The rate that a check rules out by none in ``n``; empty for other statements."""
+    if not statement.event or n <= 0:
+        return ""
+    none = "none failed" if statement.event == "failures" else "none"
+    return _ruled_out(none, n, error)
+
+
+def episodes_for_within(statement: Statement, error: float) -> int:
+    """The episodes that a ``within`` needs; 0 without one."""
+    return episodes_to_rule_out(statement.within, error) if statement.within else 0
+
+
+def undecidable(statement: Statement, prompts: int, repeats: int, terms: Terms) -> str:
+    """Why this many episodes cannot show the statement even if every episode succeeded; empty if they can."""
+    episodes = prompts * repeats
+    unit, have = ("episodes", episodes) if terms.population == "these" else ("prompts", prompts)
+    plan = f"this plan has {have}"
+    if statement.within:
+        needs = episodes_for_within(statement, terms.error)
+        if have >= needs:
+            return ""
+        more = f"use repeats: {math.ceil(needs / prompts)}" if unit == "episodes" else "add prompts"
+        return f"{statement.text} needs at least {needs} {unit}, {plan}: {more}, or no {statement.event}"
+    if statement.kind == "check" or _best_case(statement, prompts, repeats, terms) is not None:
+        return ""
+    check = _check_in_place_of(statement)
+    size = _smallest_decisive(statement, prompts, repeats, terms)
+    if size is None:
+        return f"{statement.text} cannot hold for any number of episodes: use a margin, or {check}"
+    if unit == "prompts":
+        return f"{statement.text} needs at least {size} prompts, {plan}: add prompts, or use {check}"
+    return (
+        f"{statement.text} needs at least {size} episodes, {plan}: use repeats: {math.ceil(size / prompts)},"
+        f" --until-decided, or {check}"
+    )
+
+
+def _check_in_place_of(statement: Statement) -> str:
+    names = {name.removeprefix("control_") for name in statement.expression.names}
+    if names & {"success_rate", DEGRADATION}:
+        return "success == all"
+    return "an assertion on each episode"
+
+
+def _smallest_decisive(statement: Statement, prompts: int, repeats: int, terms: Terms) -> int | None:
+    """The smallest number of episodes, or of prompts, whose best case decides."""
+
+    def decides(size: int) -> bool:
+        return _best_case(statement, size, 1, terms) is not None
+
+    low, high = 0, max(prompts * repeats if terms.population == "these" else prompts, 1)
+    while not decides(high):
+        low, high = high, 2 * high
+        if high > _MAX_PROMPTS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle, high)
+    return high
+
+
+def _best_case(statement: Statement, prompts: int, repeats: int, terms: Terms) -> Truth:
+    """What the claim is if every episode succeeds at once and at no cost."""
+    keys = [
+        key if n == 1 else f"{key}.r{n}" for n in range(1, repeats + 1) for key in map(str, range(prompts))
+    ]
+    names = statement.expression.names
+    measures = {name: _best(name.removeprefix("control_"), keys, terms.population) for name in names}
+    return Claim(statement, measures, terms).truth(terms.error)
+
+
+def _best(name: str, keys: Sequence[str], population: Population) -> Measure:
+    succeeded = dict.fromkeys(keys, True)
+    estimate: Estimate | None = None
+    match name:
+        case "success_rate":
+            estimate = Rate(succeeded, population)
+        case "degradation":
+            estimate = PairedLoss(succeeded, succeeded, population)
+        case "recovery_rate":
+            estimate = RateOfParts(dict.fromkeys(keys, (1, 0, 1)), population)
+        case "p50" | "p95" | "p99":
+            estimate = Percentile(dict.fromkeys(keys, (0.0,)), float(name[1:]), 0, population)
+        case "amplification":
+            estimate = Mean(dict.fromkeys(keys, (1.0, 1.0)), population, lowest=1.0)
+        case _ if is_estimated(name):
+            estimate = Mean(dict.fromkeys(keys, (0.0, 1.0)), population)
+    count = len(keys) if name in ("success", "all") else 0
+    return Measure(exactly(count), "", estimate=estimate)
