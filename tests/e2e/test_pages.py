@@ -233,7 +233,9 @@ PROMISES = {
         Promise("wirefault show latest --arm method", 0, "^1/8  unconfirmed ", "^8/8 "),
         Promise("wirefault show latest 1 --arm method", 0),
         Promise("wirefault show latest 9ae93595.r2", 0, r"^success  episode 9ae93595\.r2 of "),
-        Promise("wirefault compare", 0, r"^difference of the success rates: .*, n = \d+ \(pairs\)"),
+        Promise(
+            "wirefault compare", 0, r"^difference of the success rates: .*, n = \d+ \(pairs; 90 % interval\)"
+        ),
     ],
     "docs/coming-from.md": [Promise("wirefault run level.yaml", 0, "2900 episodes each")],
     "docs/subjects.md": [

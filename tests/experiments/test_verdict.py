@@ -37,6 +37,9 @@ def arm(
     return ArmResult(name, (f"run-{name}",), hypothesis or (STATEMENT,), measures, failure)
 
 
+CONTROL, AFTER = arm("control", 2, 0), arm("control-after", 2, 0)
+
+
 def judged(method: ArmResult, *, n: int = 100, terms: Terms = TERMS) -> Judged:
     return judge_experiment([arm("control", n, 0), method, arm("control-after", n, 0)], terms)
 

@@ -20,7 +20,6 @@ from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, log
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError, error_text
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory
-from wirefault.experiments.effects import effects_in
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.evidence import AlteredError
 from wirefault.experiments.experiment_file import (
@@ -57,6 +56,7 @@ from wirefault.report.experiment import (
     print_levels,
     print_plan,
     print_verdict,
+    undecidable_lines,
 )
 from wirefault.report.next_command import print_why, why_line, worst_episode
 from wirefault.report.progress import RunProgress, shows_progress
@@ -159,8 +159,13 @@ def _read(target: Path, how: RunOptions) -> list[ExperimentFile]:
 
 
 def show_plans(plans: Iterable[ExperimentPlan]) -> None:
+    """Show the plans. Raises ``InputError`` for claims that they cannot decide."""
+    problems = []
     for plan in plans:
         print_plan(plain_console(), plan, last_run_of(plan.configuration.logs, plan.experiment.title))
+        problems += [f"{plan.experiment.title}: {line}" for line in undecidable_lines(plan)]
+    if problems:
+        raise InputError("\n".join(problems))
 
 
 def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
@@ -292,8 +297,7 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None) -
         if history.events:
             show_run(console, result.saved, history)
     else:
-        completed = {arm.name for arm in result.arms}
-        print_effects(console, [effect for effect in effects_in(result.saved) if effect.arm in completed])
+        print_effects(console, result.effects)
         print_verdict(console, result, obstacles_in(result))
     if result.can_be_resumed:
         words = ["wirefault", "run", "--resume", result.saved.experiment_id]

@@ -13,7 +13,7 @@ import sys
 import tarfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -156,7 +156,7 @@ def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
 def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | None, as_json: bool) -> None:
     """Compare two experiments or runs: success, measures, outcomes, settings. Runs nothing.
 
-    The exit code is 1 if the second succeeds less often, beyond the 95 % interval of the difference, and 2 if
+    The exit code is 1 if the second succeeds less often, beyond the 90 % interval of the difference, and 2 if
     that is unknown.
     """
     from wirefault.experiments.compare import compare
@@ -204,8 +204,7 @@ def _report(
     files: Sequence[Path] = (),
 ) -> int:
     from wirefault.cli.running import saved_experiment, show_verdict
-    from wirefault.experiments.effects import effects_in
-    from wirefault.experiments.run_experiment import judged_again, obstacles_in
+    from wirefault.experiments.run_experiment import judged_again
     from wirefault.report.experiment import arm_line, junit
     from wirefault.report.terminal import plain_console
 
@@ -220,14 +219,7 @@ def _report(
     if junit_file == "-":
         sys.stdout.write(junit([result]))
     elif as_json:
-        _print_object(
-            {
-                **result.as_json(),
-                "evidence": evidence.as_json(),
-                "effects": [asdict(effect) for effect in effects_in(result.saved)],
-                "not_reproducible_because": obstacles_in(result),
-            }
-        )
+        _print_object({**result.as_json(), "evidence": evidence.as_json()})
     else:
         console = plain_console()
         console.print(result.plan.experiment.title, style="bold", markup=False)

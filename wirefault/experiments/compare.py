@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wirefault.experiments.measures import measures_of
@@ -11,10 +11,13 @@ from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.stats.holm import holm
 from wirefault.stats.rates import Difference, paired_difference, unpaired_difference
 
 Change = Literal["worse", "not worse", "unknown"]
 _Successes = Mapping[str, bool | None]  # None if unknown
+_ERROR = 0.05  # on each side of the interval
+_PASSED: Mapping[bool | None, str] = {True: "held", False: "deviated", None: "unknown"}
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,9 @@ class ArmComparison:
     ``paired`` if the comparison is by episode key. ``open`` counts episodes without an outcome on one side,
     ``unmatched`` those that only one side has. ``measures`` has the success rate and every measure that
     differs, as shown on each side. ``differs`` has settings, versions and other conditions that differ.
-    ``change`` is worse if the interval says so whatever the open episodes were, and unknown if they decide.
+    ``change`` is worse if the interval says so whatever the open episodes were, and unknown if they decide,
+    or if only the error that the arms share does. ``confidence`` is of the interval. ``assertions`` has the
+    verdict and the figures of each assertion on each side.
     """
 
     arm: str
@@ -47,6 +52,8 @@ class ArmComparison:
     measures: Mapping[str, tuple[str, str]]
     changed: Sequence[ChangedOutcome]
     differs: Mapping[str, tuple[str, str]]
+    confidence: float = 0.9
+    assertions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,25 +77,45 @@ class Comparison:
 def compare(first: Recording, second: Recording, arms: Sequence[str] = ()) -> Comparison:
     """Compare the arms with the same name, or only ``arms``; a lone run with the arm that has faults.
 
-    Raises ``InputError`` for an arm missing on one side and for unreadable recordings.
+    Arms that are worse share the error, 5 % (Holm). Raises ``InputError`` for an arm missing on one side and
+    for unreadable recordings.
     """
     if arms:
         pairs = [(name, first.arm(name), second.arm(name)) for name in arms]
-        return Comparison(first.id, second.id, [_compared(*pair) for pair in pairs])
+        return Comparison(first.id, second.id, _compared_together(pairs))
     if first.experiment is None or second.experiment is None:
         one, other = first.arm(None), second.arm(None)
-        return Comparison(first.id, second.id, [_compared(one.name or other.name or "run", one, other)])
+        return Comparison(
+            first.id, second.id, _compared_together([(one.name or other.name or "run", one, other)])
+        )
     common = [name for name in first.arms if name in second.arms]
     unmatched = [name for name in (*first.arms, *second.arms) if name not in common]
-    compared = [_compared(name, first.arms[name], second.arms[name]) for name in common]
+    compared = _compared_together([(name, first.arms[name], second.arms[name]) for name in common])
     return Comparison(first.id, second.id, compared, unmatched)
 
 
-def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparison:
+def _compared_together(pairs: Sequence[tuple[str, RecordedArm, RecordedArm]]) -> list[ArmComparison]:
+    """The arms, of which each is worse only at its part of the error."""
+
+    def is_worse(place: int, error: float) -> bool:
+        return _compared(*pairs[place], error).change == "worse"
+
+    rejected, left = holm(len(pairs), is_worse, _ERROR)
+    compared = [_compared(*pair, rejected.get(place, _ERROR)) for place, pair in enumerate(pairs)]
+    return [
+        arm
+        if arm.change != "worse" or place in rejected
+        else replace(_compared(*pairs[place], left), change="unknown")
+        for place, arm in enumerate(compared)
+    ]
+
+
+def _compared(name: str, first: RecordedArm, second: RecordedArm, error: float) -> ArmComparison:
     judged = [{e.episode: e for e in arm.summary.episodes} for arm in (first, second)]
     successes = [_successes(arm, judged_arm) for arm, judged_arm in zip((first, second), judged, strict=True)]
-    success, open_, paired = _difference(*successes, open_as=None)
-    bounds = [_difference(*successes, open_as=taken)[0] for taken in (True, False)]
+    sure = 1 - 2 * error
+    success, open_, paired = _difference(*successes, open_as=None, confidence=sure)
+    bounds = [_difference(*successes, open_as=taken, confidence=sure)[0] for taken in (True, False)]
     measures = [measures_of(arm.facts) for arm in (first, second)]
     return ArmComparison(
         arm=name,
@@ -105,7 +132,18 @@ def _compared(name: str, first: RecordedArm, second: RecordedArm) -> ArmComparis
         },
         changed=list(_changed(*judged)),
         differs=_differs(first, second),
+        confidence=round(sure, 6),
+        assertions=_assertions(first, second),
     )
+
+
+def _assertions(first: RecordedArm, second: RecordedArm) -> dict[str, tuple[str, str]]:
+    sides = [
+        {each.statement: f"{_PASSED[each.result.passed]}: {each.result.measured}" for each in arm.asserted}
+        for arm in (first, second)
+    ]
+    names = dict.fromkeys([*sides[0], *sides[1]])
+    return {name: (sides[0].get(name, "missing"), sides[1].get(name, "missing")) for name in names}
 
 
 def _successes(arm: RecordedArm, judged: Mapping[str, EpisodeJudgement]) -> dict[str, bool | None]:
@@ -117,7 +155,7 @@ def _successes(arm: RecordedArm, judged: Mapping[str, EpisodeJudgement]) -> dict
 
 
 def _difference(
-    first: _Successes, second: _Successes, *, open_as: bool | None
+    first: _Successes, second: _Successes, *, open_as: bool | None, confidence: float
 ) -> tuple[Difference | None, int, bool]:
     """The difference, the number of episodes without an outcome, and whether it is paired.
 
@@ -130,11 +168,11 @@ def _difference(
     if not common:
         one, other = ([v for v in side.values() if v is not None] for side in (ones, others))
         unknown = [*first.values(), *second.values()].count(None)
-        return unpaired_difference(sum(one), len(one), sum(other), len(other)), unknown, False
+        return unpaired_difference(sum(one), len(one), sum(other), len(other), confidence), unknown, False
     pairs = [(ones[key], others[key]) for key in common]
     counts = [pairs.count(each) for each in ((True, True), (True, False), (False, True), (False, False))]
     unknown = sum(None in (first[key], second[key]) for key in common)
-    return paired_difference(*counts), unknown, True
+    return paired_difference(counts[0], counts[1], counts[2], counts[3], confidence), unknown, True
 
 
 def _change(

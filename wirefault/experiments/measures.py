@@ -316,8 +316,8 @@ def _of_outages(
         for key, of_episode in arm.outages.items()
         if any(outage.end != "recovered" for outage in of_episode.outages)
     ]
-    shown = low if low == high else f"{low} to {high}"
-    return Measure(bounds, f"{shown} ({ends})", tuple(lost), estimate=estimate)
+    span = low if low == high else f"{low} to {high}"
+    return Measure(bounds, f"{span} ({ends})", tuple(lost), estimate=estimate)
 
 
 def _delivered(arm: ArmFacts, _: Terms) -> Measure:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wirefault.core.errors import InputError, UserError, nearest
 from wirefault.experiments.arms import ArmFacts, facts_of_one, read_arm
+from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.evidence import Evidence, evidence_of
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.index import latest_id, recorded_runs, saved_ids
@@ -70,6 +71,14 @@ class RecordedArm:
             return facts_of_one(facts_of(self.name, self.events))
         saved, arm = self.experiment
         return saved.facts_of(arm)
+
+    @property
+    def asserted(self) -> Sequence[Asserted]:
+        """The results of its assertions; empty for a lone run."""
+        if self.experiment is None or not self.name:
+            return ()
+        saved, arm = self.experiment
+        return saved.arm_result(arm).asserted
 
     @property
     def episodes(self) -> list[str]:

@@ -13,6 +13,7 @@ from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.redaction import Redaction
 from wirefault.core.signing import take_key_variable
+from wirefault.experiments.effects import FaultEffect, effects_in
 from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
@@ -74,6 +75,12 @@ class ExperimentResult:
         return self.judged.verdict if self.judged else None
 
     @property
+    def effects(self) -> list[FaultEffect]:
+        """The effects of the faults in the arms that were run."""
+        completed = {arm.name for arm in self.arms}
+        return [effect for effect in effects_in(self.saved) if effect.arm in completed]
+
+    @property
     def plan(self) -> ExperimentPlan:
         return self.saved.plan
 
@@ -108,6 +115,8 @@ class ExperimentResult:
                 }
                 for arm in self.arms
             ],
+            "effects": [asdict(effect) for effect in self.effects],
+            "not_reproducible_because": obstacles_in(self),
         }
 
 

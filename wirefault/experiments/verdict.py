@@ -281,19 +281,19 @@ def _checks(
     faulted: Mapping[str, Measure] | None = None,
 ) -> list[_Pending]:
     """The statements of a text, checks decided and claims still to be."""
-    found: list[_Pending] = []
+    pending: list[_Pending] = []
     for statement in parse_statements(text):
         measures = (faulted or {}) if statement.faulted else all_measures
         names = statement.expression.names
         if missing := [name for name in names if name not in measures or measures[name].bounds is None]:
             measured = {name: measures[name].text if name in measures else "no data" for name in names}
             message = f"no data for {', '.join(missing)}"
-            found.append(Check(arm, statement.text, "unknown", measured, message, kind=statement.kind))
+            pending.append(Check(arm, statement.text, "unknown", measured, message, kind=statement.kind))
         elif statement.kind == "claim":
-            found.append((arm, Claim(statement, measures, terms)))
+            pending.append((arm, Claim(statement, measures, terms)))
         else:
-            found.append(_check(arm, statement, measures, terms))
-    return found
+            pending.append(_check(arm, statement, measures, terms))
+    return pending
 
 
 def _check(arm: str, statement: Statement, measures: Mapping[str, Measure], terms: Terms) -> Check:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from wirefault.experiments.compare import ArmComparison, Change, Comparison
 from wirefault.report.tables import new_table, one_line
-from wirefault.stats.rates import Difference
+from wirefault.stats.rates import Difference, percent
 
 _STYLES: Mapping[Change, str] = {"worse": "bold red", "not worse": "green", "unknown": "yellow"}
 _MAX_EPISODES = 20
@@ -38,6 +38,8 @@ def _print_arm(console: Console, arm: ArmComparison) -> None:
     table = new_table(arm.arm, "first", "second", text_columns=(0, 1, 2))
     for name, (first, second) in arm.measures.items():
         table.add_row(Text(name), Text(one_line(first)), Text(one_line(second)))
+    for name, (first, second) in arm.assertions.items():
+        table.add_row(Text(one_line(name)), Text(one_line(first)), Text(one_line(second)))
     for name, (first, second) in arm.differs.items():
         sides = (Text(one_line(side) or "none") for side in (first, second))
         table.add_row(Text(name, style="yellow"), *sides)
@@ -58,7 +60,8 @@ def _sentences(arm: ArmComparison) -> Iterator[str]:
     if arm.success is None:
         yield "difference of the success rates: unknown, no episode has an outcome in both"
     else:
-        yield f"difference of the success rates: {difference_text(arm.success)} ({kind})"
+        sure = f"{percent(arm.confidence)} interval"
+        yield f"difference of the success rates: {difference_text(arm.success)} ({kind}; {sure})"
     if arm.open:
         yield f"without an outcome in one of them: {arm.open}; they are excluded and could decide"
     if arm.unmatched:
@@ -67,7 +70,7 @@ def _sentences(arm: ArmComparison) -> Iterator[str]:
 
 
 def difference_text(difference: Difference) -> str:
-    """Return the difference in percentage points, with the 95 % interval and n."""
+    """Return the difference in percentage points, with the interval and n."""
     shares = (difference.value, difference.low, difference.high)
     value, low, high = (f"{100 * share:+.3g}" for share in shares)
     return f"{value} points [{low}, {high}], n = {difference.n}"
@@ -75,5 +78,5 @@ def difference_text(difference: Difference) -> str:
 
 def _in_words(change: Change) -> str:
     if change == "unknown":
-        return "perhaps worse: unknown outcomes could decide it"
+        return "perhaps worse: unknown outcomes, or the error that the arms share, could decide it"
     return "worse, beyond the interval" if change == "worse" else "not shown to be worse"

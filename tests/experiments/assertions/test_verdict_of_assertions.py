@@ -10,11 +10,12 @@ import pytest
 
 from tests.experiments.assertions.views import model_request
 from tests.experiments.test_arm_history import write
-from tests.experiments.test_verdict import AFTER, CONTROL, STRUCK, arm
+from tests.experiments.test_verdict import AFTER, CONTROL, arm
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
 from wirefault.experiments.assertions.registry import AssertionEntry
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.expression import exactly
 from wirefault.experiments.plan import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
@@ -75,7 +76,7 @@ def test_saved_experiment_keeps_assertions(tmp_path: Path) -> None:
 def test_assertion_decides_verdict(tmp_path: Path, answers: tuple[str, str], verdict: str) -> None:
     saved = saved_with(tmp_path, {"answer_contains": "Rome"})
     write_arm(saved, *answers)
-    method = replace(arm("method", STRUCK), asserted=saved.arm_result(saved.plan.arms[1]).asserted)
+    method = replace(arm("method", 2, 0), asserted=saved.arm_result(saved.plan.arms[1]).asserted)
     judged = judge_experiment([CONTROL, method, AFTER])
     check = next(check for check in judged.checks if check.assertion)
     assert (check.assertion, check.statement, check.verdict) == (
@@ -87,16 +88,19 @@ def test_assertion_decides_verdict(tmp_path: Path, answers: tuple[str, str], ver
     of_one = ExperimentResult(saved, [method], judged)
     [check_row] = [row for row in of_one.as_json()["checks"] if row["assertion"]]
     assert check_row["results"]["one"]["expected"] == check.expected
-    case = ElementTree.fromstring(junit([of_one])).findall(".//testcase")[-2]
+    cases = ElementTree.fromstring(junit([of_one])).findall(".//testcase")
+    [case] = [each for each in cases if each.get("name") == check.statement]
+    kinds = [each.get("value") for each in case.findall("properties/property[@name='kind']")]
+    assert kinds == ["check"]
     problem = {"held": None, "deviated": "failure", "unknown": "error"}[verdict]
-    assert [child.tag for child in case] == ([problem] if problem else [])
-    assert all(id in (case[0].text or "") for id in check.evidence) if problem else True
+    assert [child.tag for child in case] == ["properties", *([problem] if problem else [])]
+    assert all(id in (case[1].text or "") for id in check.evidence) if problem else True
 
 
 def test_arm_without_delivered_faults_leaves_assertions_unknown(tmp_path: Path) -> None:
     saved = saved_with(tmp_path, "completes")
     write_arm(saved, "Rome", "Rome")
-    calm = {**STRUCK, "faults_delivered": CONTROL.measures["faults_delivered"].bounds}
-    method = replace(arm("method", calm), asserted=saved.arm_result(saved.plan.arms[1]).asserted)  # type: ignore[arg-type]
+    calm = arm("method", 2, 0, faults_delivered=exactly(0))
+    method = replace(calm, asserted=saved.arm_result(saved.plan.arms[1]).asserted)
     judged = judge_experiment([CONTROL, method, AFTER])
     assert judged.verdict == "unknown" and not any(check.assertion for check in judged.checks)

@@ -203,9 +203,9 @@ def _together(
         results.items(), key=lambda pair: (pair[1].passed is not False, bool(pair[1].passed))
     )
     episodes = () if truth else tuple(decides)
-    shown = dict(failed_first[:MAX_RESULTS])
+    passed_all = passed if not failed and not unknown else 0
     return Asserted(
-        statement, _named(assertion, result), episodes, shown, passed if not failed and not unknown else 0
+        statement, _named(assertion, result), episodes, dict(failed_first[:MAX_RESULTS]), passed_all
     )
 
 

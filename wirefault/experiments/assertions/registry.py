@@ -232,6 +232,8 @@ def located(entry: AssertionEntry, folder: Path, known: NamesOfWiring) -> Assert
 def statement_of(entry: AssertionEntry) -> str:
     """The entry in one line, as a user would write it."""
     name, value = _parts(entry)
+    if name == CallableAssertion.name:
+        value = _without_folder(value)
     if name == Statement.name:
         value = value if isinstance(value, dict) else {Statement.main: value}
         more = [f"{key} {_as_text(each)}" for key, each in value.items() if key != Statement.main]
@@ -239,6 +241,13 @@ def statement_of(entry: AssertionEntry) -> str:
     if not isinstance(value, dict):
         return f"{name}: {_as_text(value)}"
     return f"{name}: {', '.join(f'{key} {_as_text(each)}' for key, each in value.items())}" if value else name
+
+
+def _without_folder(value: Any) -> Any:
+    """The parameters of a callable whose file is named without its folder."""
+    if isinstance(value, dict):
+        return {**value, CallableAssertion.main: _without_folder(value.get(CallableAssertion.main))}
+    return str(value).rpartition("/")[2] if ".py:" in str(value) else value
 
 
 def entry_schema() -> dict[str, Any]:
