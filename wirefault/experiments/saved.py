@@ -425,7 +425,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
         if (
             not is_plain_run and "steady_state" not in data_of_experiment
         ):  # an older version had another default
-            steady = tuple(experiment.steady_state)
+            steady = tuple(experiment.steady)
             arms = [replace(arm, hypothesis=steady) if arm.is_control else arm for arm in arms]
         prompts_data = read_shared(logs, folder / _PROMPTS, MAX_HISTORY_BYTES)
     except InputError:

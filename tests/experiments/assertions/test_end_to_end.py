@@ -52,7 +52,7 @@ assertions:
   - recovered_after_failure
   - tool_called: {tool: search, times: 0}
   - callable: own.py:greets
-hypothesis: [recovery_rate >= 1, mttr <= 60s, no crash]
+hypothesis: [no runaway, success <= all, no crash]
 """
 OWN = """
 def greets(episode):
