@@ -119,6 +119,14 @@ def test_changed_value_is_returned(lab: Lab) -> None:
     assert answer["item"] == "apple"
 
 
+def test_function_gets_changed_arguments(lab: Lab) -> None:
+    arm(lab, "changed_arguments", argument="count")
+    shop = Shop()
+    shop.place_order("apple", count=2)
+    assert [order["item"] for order in shop.orders] == ["apple"]
+    assert shop.orders[0]["count"] != 2
+
+
 def test_text_stays_text(lab: Lab) -> None:
     arm(lab, "empty")
     assert Shop().greeting("Ada") == ""

@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -17,7 +18,12 @@ JSON_TYPE, TEXT_TYPE = "application/json", "text/plain; charset=utf-8"
 OBJECT_TYPE = "application/vnd.wirefault.object"
 """Of a value that stays in the process: its body is the name of its class."""
 _MAX_BYTES = 8 << 20
-_OBJECT_KEY = "$object"
+_FRAMEWORKS = frozenset(
+    (
+        *("agents", "autogen_agentchat", "autogen_core", "crewai", "langchain", "langchain_core"),
+        *("langgraph", "llama_index", "pydantic_ai", "smolagents", "strands"),
+    )
+)
 _FIRST_NAMES = ("self", "cls")
 _VARIOUS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -48,8 +54,12 @@ class Arguments:
 
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._args, self._kwargs = tuple(args), dict(kwargs)
-        self._places = _places(function, self._args, self._kwargs)
-        self._sent = {name: _sent(value) for name, (_, value) in self._places.items()}
+        self._places: dict[str, tuple[Any, Any]] = {}
+        self._sent: dict[str, Any] = {}
+        for name, place in _places(function, self._args, self._kwargs).items():
+            with suppress(TypeError, ValueError, RecursionError):  # what is not JSON stays in the process
+                self._sent[name] = _sent(place[1])
+                self._places[name] = place
         self.body = json.dumps(self._sent, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
     def from_body(self, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -96,11 +106,13 @@ def _places(
 
 
 def _sent(value: Any) -> Any:
-    try:
-        text = json_text(value)
-        return json.loads(text) if len(text) <= _MAX_BYTES else {_OBJECT_KEY: type(value).__name__}
-    except (TypeError, ValueError, RecursionError):
-        return {_OBJECT_KEY: type(value).__name__}
+    """Return the argument as JSON. Raises ``TypeError``, ``ValueError`` or ``RecursionError`` without any."""
+    if type(value).__module__.partition(".")[0] in _FRAMEWORKS:
+        raise TypeError("a framework passes it, not the model")
+    text = json_text(value)
+    if len(text) > _MAX_BYTES:
+        raise ValueError("too long")
+    return json.loads(text)
 
 
 def encoded(value: Any) -> tuple[str, bytes]:

@@ -15,6 +15,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.support import PATIENCE_S
 from wirefault.dialects.http import json_reply
 from wirefault.faults.catalogue.meaning import MEANING_FAULTS
+from wirefault.faults.catalogue.meaning.result import MeaningFault
 
 RESULT = {
     "name": "Zürich",
@@ -38,7 +39,7 @@ def lab(tmp_path_factory, weather) -> Iterator[Lab]:
         yield lab
 
 
-@pytest.mark.parametrize("fault", MEANING_FAULTS)
+@pytest.mark.parametrize("fault", [kind for kind in MEANING_FAULTS if issubclass(kind, MeaningFault)])
 def test_requests_client_view(lab, weather, fault):
     lab.begin(faults=json.dumps({"faults": [{"fault": fault.name, "links": "weather"}]}))
     weather.bodies.clear()
@@ -54,3 +55,24 @@ def test_requests_client_view(lab, weather, fault):
     SEEN.note(fault.name, EXECUTED, executed(weather.executed))
     [record] = lab.exchange().faults
     assert record.injected and record.content and record.evidence["original"] != record.evidence["changed"]
+
+
+def test_changed_arguments_reach_the_server_unseen(lab, weather):
+    lab.begin(faults=json.dumps({"faults": [{"fault": "changed_arguments", "links": "weather"}]}))
+    weather.bodies.clear()
+    asked = {"city": "Zürich", "days": 3}
+
+    def ask() -> Any:
+        url, headers = lab.url("weather", "/weather"), lab.identity("weather")
+        reply = requests.post(url, json=asked, headers=headers, timeout=PATIENCE_S)
+        reply.raise_for_status()
+        return reply.json()
+
+    SEEN.note("changed_arguments", "requests", saw(ask, RESULT))
+    SEEN.note("changed_arguments", EXECUTED, executed(weather.executed))
+    [record] = lab.exchange().faults
+    assert record.injected
+    [body] = weather.bodies
+    changed = json.loads(body)
+    assert changed != asked
+    assert changed[record.evidence["argument"]] == record.evidence["changed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wirefault.faults.base import Fault
+from wirefault.faults.catalogue.meaning.arguments import ChangedArguments
 from wirefault.faults.catalogue.meaning.statements import (
     Contradiction,
     EntitySwap,
@@ -23,4 +24,5 @@ MEANING_FAULTS: tuple[type[Fault], ...] = (
     NonexistentReference,
     PartialTruth,
     Instruction,
+    ChangedArguments,
 )
