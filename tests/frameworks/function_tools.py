@@ -134,8 +134,8 @@ def strands() -> Callable[[str], Any]:
     made = tool(place_order)
 
     async def use(item: str) -> Any:
-        asked = {"toolUseId": "1", "name": "place_order", "input": {"item": item}}
-        return [event async for event in made.stream(asked, {})][-1].as_dict()["tool_result"]["status"]
+        tool_use = {"toolUseId": "1", "name": "place_order", "input": {"item": item}}
+        return [event async for event in made.stream(tool_use, {})][-1].as_dict()["tool_result"]["status"]
 
     return lambda item: asyncio.run(use(item))
 

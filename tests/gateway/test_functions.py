@@ -23,6 +23,7 @@ import requests
 from tests.gateway.lab import Lab, ask, gateway
 from tests.support import PATIENCE_S, until
 from wirefault import tool
+from wirefault.core.sockets import Address
 from wirefault.subjects.functions.connections import VARIABLE
 from wirefault.wiring.links import PYTHON, Link, Links
 
@@ -338,3 +339,30 @@ def test_call_without_its_caller_is_refused(lab: Lab) -> None:
     connection.request("POST", "/place_order", b"{}", {"Tool-Caller": "nobody-at-all-0123456789"})
     assert connection.getresponse().status == 502
     connection.close()
+
+
+def test_function_that_sends_requests_is_struck_there_alone(
+    tmp_path: Path, flask_upstream: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = Link("functions", PYTHON, found=True)
+    links = Links([function, Link("shop", f"http://{flask_upstream}")], grows=True)
+    with gateway(tmp_path, links=links, intercepts=False) as lab:
+        address = lab.topology.gateways["functions"]
+        monkeypatch.setenv(VARIABLE, f"{address} {address}")
+        lab.begin(faults={"faults": [{"fault": "duplicate_request", "links": "functions"}]})
+        runs: list[str] = []
+
+        @tool
+        def over_the_wire() -> int:
+            runs.append("wire")
+            return requests.get(lab.url("shop", "/echo"), timeout=PATIENCE_S).status_code
+
+        @tool
+        def alone() -> None:
+            runs.append("alone")
+
+        for _ in range(2):
+            over_the_wire()
+            alone()
+    # the first call shows that it sends requests
+    assert runs == ["wire", "wire", "alone", "alone", "wire", "alone", "alone"]

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -63,6 +63,8 @@ class LaneAttempt:
     """The user's turn in progress, from 1."""
     open: int
     """Number of connections that it waits for."""
+    open_functions: Counter[str]
+    """Paths of the subject's own functions that run now."""
     settling: bool
     """It is over: faults no longer delay anything in it."""
     toxic_links: frozenset[str]
@@ -92,6 +94,7 @@ class LaneAttempt:
         self._named_origin = self._origin._replace(identity="baggage")
         self._macs: set[str] = set()
         self.calls = AttemptCalls()
+        self.open_functions: Counter[str] = Counter()
         self._waiters: list[asyncio.Future[None]] = []
 
     def is_(self, episode: str, number: int) -> bool:

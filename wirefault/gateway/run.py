@@ -57,6 +57,8 @@ class Run:
     """Why the lane is unfit to continue; empty while it is fit."""
     episodes_with_write: set[str]
     """Episodes in which an upstream has carried out a write."""
+    functions_with_requests: set[str]
+    """Paths of the subject's own functions that have sent requests themselves: those meet the faults."""
     read_only_tools: dict[str, set[str]]
     """By link: the tools that its MCP server annotates as read-only."""
 
@@ -85,6 +87,7 @@ class Run:
         self.configuration = 0
         self.shadows = Shadows(settings, links) if settings.shadow else None
         self.failure = ""
+        self.functions_with_requests = set()
         self.episodes_with_write, self.read_only_tools = set(), {}
         self._writer = writer
         self._unwritten: list[str] = []

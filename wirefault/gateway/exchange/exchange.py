@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -242,6 +243,28 @@ class Exchange:
         self.listener.lane.note_model(self.listener.link, api)
 
     @property
+    def is_found_function(self) -> bool:
+        """Whether it calls a function of the subject that no wiring names."""
+        return self.listener.link.is_in_process and self.listener.link.found
+
+    def note_function(self) -> None:
+        """It runs from now on, or sends a request on behalf of the one function that runs."""
+        attempt, run = self.origin.attempt, self.origin.run
+        if attempt is None or run is None:
+            return
+        if self.listener.link.is_in_process:
+            attempt.open_functions[self.path] += 1
+        elif len(attempt.open_functions) == 1:
+            run.functions_with_requests.update(attempt.open_functions)
+
+    def end_function(self) -> None:
+        """It has returned."""
+        attempt = self.origin.attempt
+        if attempt is not None and self.listener.link.is_in_process:
+            attempt.open_functions[self.path] -= 1
+            attempt.open_functions += Counter()  # drops what is 0
+
+    @property
     def path(self) -> str:
         return self.head.target.partition("?")[0]
 
@@ -314,6 +337,8 @@ def may_meet_fault(exchange: Exchange) -> bool:
 def _meets_as(exchange: Exchange, run: Run, *, of_model: bool) -> bool:
     """The same for a request that does, or does not, ask a model."""
     link = exchange.listener.name
+    if exchange.is_found_function and exchange.path in run.functions_with_requests:
+        return False
     if run.matcher.armed(link, of_model):
         return True
     if run.shadows is not None and run.shadows.armed(link, of_model=of_model):

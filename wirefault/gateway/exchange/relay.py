@@ -94,6 +94,7 @@ class RequestRelay:
     def forward(self, exchange: Exchange, body: bytes) -> None:
         """Send the header block and the part of the body that is here, and prepare for the reply."""
         exchange.forwarding = True
+        exchange.note_function()
         endpoint = self._endpoint_of(exchange)
         upstream = self.upstream.open(endpoint)
         attempt = exchange.origin.attempt
@@ -387,6 +388,8 @@ class RequestRelay:
             for fault in exchange.plan.message_candidates:
                 fault.mark_not_injected("already_faulted" if exchange.plan.answers else "upstream_failed")
         self.exchange = self._copies = self._tunnel = None
+        if exchange.forwarding:
+            exchange.end_function()
         self.delivery.finish(exchange, client_was_gone=exchange.client_left and self._client.half_closed)
         note_write(exchange, exchange.reply.upstream_status)
         if exchange.client_left:

@@ -42,8 +42,8 @@ class _Outcome:
         else:
             names = {each.__name__ for each in type(error).__mro__}
             self.status = _REFUSED if names & _CONTROL_FLOW else _EXCEPTION
-            told = {"error": {"type": type(error).__name__, "message": str(error)}}
-            self.content_type, self.body = JSON_TYPE, json.dumps(told).encode()
+            body = {"error": {"type": type(error).__name__, "message": str(error)}}
+            self.content_type, self.body = JSON_TYPE, json.dumps(body).encode()
 
     @property
     def reply(self) -> bytes:
@@ -73,7 +73,7 @@ class _Call:
 
         Raises ``OSError`` if they are not a call.
         """
-        asked: list[tuple[tuple[Any, ...], Mapping[str, Any]]] = []
+        executions: list[tuple[tuple[Any, ...], Mapping[str, Any]]] = []
         self._pending += data
         while self._pending:
             try:
@@ -81,10 +81,10 @@ class _Call:
                 if not self._request.done:
                     break
                 request, self._request = self._request, Incoming()
-                asked.append(self._arguments.from_body(request.body))
+                executions.append(self._arguments.from_body(request.body))
             except ValueError as error:
                 raise OSError(f"not a call: {error}") from None
-        return asked
+        return executions
 
     def result(self) -> Any:
         """Return what the caller gets, or raise it."""

@@ -55,12 +55,12 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._args, self._kwargs = tuple(args), dict(kwargs)
         self._places: dict[str, tuple[Any, Any]] = {}
-        self._sent: dict[str, Any] = {}
+        self._json: dict[str, Any] = {}
         for name, place in _places(function, self._args, self._kwargs).items():
             with suppress(TypeError, ValueError, RecursionError):  # what is not JSON stays in the process
-                self._sent[name] = _sent(place[1])
+                self._json[name] = _json_value(place[1])
                 self._places[name] = place
-        self.body = json.dumps(self._sent, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        self.body = json.dumps(self._json, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
     def from_body(self, body: bytes) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return the arguments as ``body`` has them; unchanged ones keep their objects.
@@ -77,7 +77,7 @@ class Arguments:
         for name, (place, value) in self._places.items():
             if name not in changed:
                 kwargs.pop(name, None)
-            elif changed[name] != self._sent[name]:
+            elif changed[name] != self._json[name]:
                 new = restored(value, changed[name])
                 if isinstance(place, int):
                     args[place] = new
@@ -105,7 +105,7 @@ def _places(
     return places
 
 
-def _sent(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     """Return the argument as JSON. Raises ``TypeError``, ``ValueError`` or ``RecursionError`` without any."""
     if type(value).__module__.partition(".")[0] in _FRAMEWORKS:
         raise TypeError("a framework passes it, not the model")
