@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
+from urllib.parse import unquote
 
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.json_values import as_object, as_text, parsed
@@ -71,9 +72,11 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
     """Return the logical calls of the first attempt, in the order in which they began.
 
     Messages of MCP that call no tool are left out, since their number depends on how the server was started;
-    so are a provider's requests that ask no model, such as an SDK's traces.
+    so are a provider's requests that ask no model, such as an SDK's traces, and functions of the subject that
+    send requests themselves.
     """
-    requests = [request for request in trace.requests if request.attempt == 1 and request.exchange]
+    all_requests = [request for request in trace.requests if request.attempt == 1 and request.exchange]
+    requests = [request for request in all_requests if not _sends_requests(request, all_requests)]
     writes = {id(write.request): write for write in writes_in(trace)}
     seen: dict[CallKey, dict[tuple[str, int], int]] = {}
     calls: list[Call] = []
@@ -83,6 +86,8 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
         if exchange is None or named is None or _asks_no_model(request, exchange):
             continue
         name, only = named
+        if request.link is not None and request.link.is_in_process:
+            name = unquote(exchange.target[1:])
         key = CallKey(exchange.link, name)
         ordinals = seen.setdefault(key, {})
         identity = exchange.fingerprint, exchange.call
@@ -153,6 +158,17 @@ def identify_call(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
         if value and (field_name == "operationName" or "jsonrpc" in body):
             return f"{name} {value}", {**only, "json": {field_name: value}}
     return name, only
+
+
+def _sends_requests(request: Request, others: Iterable[Request]) -> bool:
+    """Whether it is a function that was found at run time, and during which another request began."""
+    if request.link is None or not (request.link.is_in_process and request.link.found):
+        return False
+    return any(
+        request.start < other.start < request.end
+        for other in others
+        if other.link is None or not other.link.is_in_process
+    )
 
 
 def _asks_no_model(request: Request, exchange: Exchange) -> bool:
