@@ -14,6 +14,7 @@ from typing import Literal
 from wirefault.audit.calls import Call, calls_in, same_way, varying_call
 from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
+from wirefault.dialects.http import SAFE_METHODS
 from wirefault.gateway.answered_writes import NOT_RECORDED
 from wirefault.history.events import Event, Exchange, InterceptionFailed, RunStarted, WentPastLab
 from wirefault.history.reader import with_ids
@@ -380,7 +381,7 @@ def mixed_call(view: RunView) -> str:
     written: set[tuple[str, str]] = set()
     for request in view.trace.requests:
         exchange = request.exchange
-        if exchange is None or exchange.method in ("GET", "HEAD", "OPTIONS") or request.of_model:
+        if exchange is None or exchange.method in SAFE_METHODS or request.of_model:
             continue
         call = f"{exchange.method} {path_template(exchange.target)}"
         (written if request.is_write else read).add((exchange.link, call))

@@ -70,6 +70,10 @@ class Request(_Message):
         return replace(self, body=dump_json(value))
 
 
+SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS", "QUERY"))
+"""Requests that only read: RFC 9110, 9.2.1, and draft-ietf-httpbis-safe-method-w-body."""
+
+
 @dataclass(frozen=True)
 class Reply(_Message):
     """A whole reply. ``reason`` empty: the status's usual phrase."""

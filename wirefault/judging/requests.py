@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Literal
+from urllib.parse import unquote
 
 from wirefault.core.caller_errors import error_kind
+from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.history.events import LAB_MODEL, Exchange, FaultMet, ModelCall, ToolTry
 from wirefault.wiring.links import Link
@@ -144,7 +146,9 @@ class Request:
 
     @property
     def name(self) -> str:
-        """Method and path if they are known, else the name of the tool or of the MCP message."""
+        """Method and path if they are known, else the name of the tool, the function or the MCP message."""
+        if self.exchange is not None and self.is_of_function:
+            return unquote(self.exchange.target[1:])
         if self.exchange is not None and self.exchange.message:
             return self.exchange.tool or self.exchange.message
         if self.exchange is not None:
@@ -156,6 +160,11 @@ class Request:
         tools = self.link.tools if self.link else ()
         return next((f"{method} {path}" for name, method, path in tools if name == tool), tool)
 
+    @property
+    def is_of_function(self) -> bool:
+        """Whether it calls a function of the subject's own process."""
+        return self.link is not None and self.link.is_in_process
+
     @cached_property
     def operation(self) -> str:
         """Its operation on a path that serves several; empty for any other request."""
@@ -166,7 +175,7 @@ class Request:
 
     @property
     def method(self) -> str:
-        if self.exchange is not None and self.exchange.tool:
+        if self.exchange is not None and (self.exchange.tool or self.is_of_function):
             return self.exchange.method
         first = self.name.partition(" ")[0]
         return first if first.isupper() else ""
@@ -174,7 +183,7 @@ class Request:
     @property
     def is_read(self) -> bool:
         is_message = self.exchange is not None and self.exchange.message != "" and not self.exchange.tool
-        return is_message or self.method in ("GET", "HEAD", "OPTIONS")
+        return is_message or self.method in SAFE_METHODS
 
     @property
     def is_write(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.mcp import CALL, LIST
 from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.exchange.exchange import Exchange, is_write
@@ -53,7 +54,7 @@ def note_end_of_try(exchange: Exchange) -> None:
 def note_write(exchange: Exchange, status: int | None) -> None:
     """Note the write if the upstream, which answered with that status, has carried one out."""
     run, listener = exchange.origin.run, exchange.listener
-    if run is None or status is None or exchange.head.method in ("GET", "HEAD"):
+    if run is None or status is None or exchange.head.method in SAFE_METHODS:
         return
     if exchange.request_done and not exchange.keyed:
         exchange.settle_key()

@@ -15,6 +15,7 @@ from pydantic_core import from_json
 
 from wirefault.core.caller_errors import sorted_kinds
 from wirefault.core.redaction import Redaction
+from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.json_values import as_object
 from wirefault.dialects.mcp import MCP, SESSION_HEADER, McpMessage
 from wirefault.faults.plan import MetFault
@@ -38,7 +39,6 @@ from wirefault.wiring.links import Link
 _MAX_EVIDENCE = 32 * 1024
 _MCP_DIALECT = f',"dialect":"{MCP.name}"'
 _NOTABLE_S = 0.01
-_SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _MAX_ID = 10**40  # Python refuses to print a number of some thousand digits
 
 
@@ -257,7 +257,7 @@ def _message_fields(method: str, exchange: Exchange) -> str:
 def _write_fields(exchange: Exchange, link: Link) -> str:
     head = exchange.head
     write = ',"write":true' if link.is_write(head.method, head.target, exchange.tool) else ""
-    if not write and head.method in _SAFE_METHODS:
+    if not write and head.method in SAFE_METHODS:
         return ""
     keys = (head.noted.get(name) for name in IDEMPOTENCY_KEYS)
     key = next(filter(None, keys), "") or _key_in_body(exchange, link)

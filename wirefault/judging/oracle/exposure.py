@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
+from wirefault.dialects.http import SAFE_METHODS
 from wirefault.history.events import Exchange, FaultMet, ToolCalled
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.oracle.expect import Oracle
@@ -19,8 +20,6 @@ from wirefault.judging.oracle.tool_results import holds_value, readable_result
 from wirefault.judging.oracle.wire_world import is_call
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import lab_links
-
-_READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class AskedAbout:
@@ -72,7 +71,7 @@ class AskedAbout:
         oracle = self._oracle
         if any(is_call(request, exchange) for request in oracle.requests or ()):
             return True
-        writes = bool(exchange.tool) if exchange.message else exchange.method not in _READS
+        writes = bool(exchange.tool) if exchange.message else exchange.method not in SAFE_METHODS
         return writes and (oracle.expects_state or exchange.link in self._effect_links)
 
     def _may_hide_asked_call(self, toxic: FaultRecord) -> bool:
