@@ -30,7 +30,7 @@ from wirefault.wiring.links import Link, Links
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, Corrections, path_template
 
 Status = Literal["finding", "fine", "unknown"]
-_LINK = re.compile(r" of \S+(?= was executed)")
+_LINK = re.compile(r" of \S+(?= was (?:executed|not\b))")
 _CONTROL = re.compile(r"\bin each of (\d+) control episodes\b")
 
 
@@ -61,7 +61,8 @@ def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> 
     [trace] = [trace for trace in traces_of(identified) if trace.episode]
     declared = _with_declared(identified, trace, corrections)
     [trace] = [trace for trace in traces_of(declared) if trace.episode]
-    repeats = [f for f in trace_findings([trace], [WRITE_REPEATED]) if f.severity != "note"]
+    # a risky repetition is harmful where the clean runs execute the write less often
+    repeats = [f for f in trace_findings([trace], [WRITE_REPEATED]) if f.severity == "harmful"]
     conduct = conduct_in(trace, [id for finding in repeats for id in finding.evidence])
     return RunView(run_id, trace, judge_trace(trace), calls_in(trace), conduct, events)
 

@@ -23,7 +23,7 @@ from wirefault.audit.answers import (
     read_run,
     writes_by_host,
 )
-from wirefault.audit.options import AuditOptions
+from wirefault.audit.options import MAX_PATIENCE_S, AuditOptions
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.result import CLEAN_RUNS, AuditResult, clean_key, question_key, recorded_runs
 from wirefault.audit.spending import Prices
@@ -241,17 +241,25 @@ class _Audit:
         assert result.clean is not None
         entries = [ask.question.entry(ask.id, ask.call, result.patience) for ask in result.asks]
         faults = build_set({"faults": entries}, "the audit's questions", REGISTRY, None).dump()
-        limit = 3 * result.clean.seconds + result.patience + _MARGIN_S
         [arm] = saved.plan.arms
-        settings = arm.settings.model_copy(update={"faults": faults, "attempt_time": limit})
+        settings = arm.settings.model_copy(update={"faults": faults, "attempt_time": self._limit()})
         plan = replace(saved.plan, arms=(replace(arm, settings=settings),))
         result.saved = replace(saved, plan=plan)
+
+    def _limit(self, more: float = 0.0) -> float:
+        """Return the seconds after which a run is stopped. A lasting fault needs more: retries back off."""
+        assert self._result.clean is not None
+        return 3 * self._result.clean.seconds + self._result.patience + _MARGIN_S + more
 
     # asking
 
     def ask_all(self, listener: Listener) -> None:
-        """Answer all questions; those that hang first, since they only wait."""
-        asks = sorted(self._result.asks, key=lambda ask: not ask.question.hangs)
+        """Answer all questions; those that wait first, but one that may soon have a finding before most."""
+        first = [ask for ask in self._result.asks if not ask.question.hangs][:1]
+        asks = sorted(
+            self._result.asks,
+            key=lambda ask: (not ask.question.hangs, ask not in first, not ask.question.lasting),
+        )
         workers = 1 if self._result.sequential else len(self._lanes)
         with ThreadPoolExecutor(workers) as pool:
             running = {pool.submit(self._answer, ask) for ask in asks}
@@ -270,11 +278,12 @@ class _Audit:
         self._result.answers.sort(key=lambda answer: order[answer.ask.id])
 
     def _answer(self, ask: Ask) -> Answer | None:
-        """Run the question twice, once if it hangs; once more where the runs differ or took another way."""
+        """Run the question twice, once if it waits; once more where the runs differ or took another way."""
         answer = Answer(ask)
         planned, most = (1, 2) if ask.question.hangs else (2, 3)
         for number in range(1, most + 1):
-            if number > planned and not _needs_another(answer):
+            waited = any(run.seconds > self._result.patience for run in answer.runs)
+            if number > (1 if waited else planned) and not _needs_another(answer):
                 break
             faulted = self._ask(ask, number)
             if faulted is None:
@@ -287,15 +296,16 @@ class _Audit:
         assert result.clean is not None
         key = question_key(ask, number)
         prompt = replace(result.saved.plan.prompts[0], key=key)
+        changes = {"attempt_time": self._limit(MAX_PATIENCE_S)} if ask.question.lasting else {}
         with self._lane(hangs=ask.question.hangs) as lane:
             if self.code:
                 return None
-            view = self._run(prompt, lane)
+            view = self._run(prompt, lane, changes)
         return None if view is None else read_faulted(view, ask, result.clean)
 
     @contextmanager
     def _lane(self, *, hangs: bool) -> Iterator[int]:
-        """A free lane. An agent that waits in a hang does not count as one that computes."""
+        """A free lane. An agent that waits, in a hang or for a retry, does not count as one that computes."""
         self._computing.acquire()
         released = threading.Event()
 
@@ -306,11 +316,10 @@ class _Audit:
                     self._computing.release()
 
         clean = self._result.clean
-        after = 2 * clean.seconds + 1 if clean else 0.0
-        timer = threading.Timer(after, release) if hangs else None
-        if timer:
-            timer.daemon = True
-            timer.start()
+        usual = 2 * clean.seconds + 1 if clean else 0.0
+        timer = threading.Timer(usual if hangs else 2 * usual, release)
+        timer.daemon = True
+        timer.start()
         with self._lock:
             lane = self._lanes.popleft()
         try:
@@ -318,11 +327,12 @@ class _Audit:
         finally:
             with self._lock:
                 self._lanes.append(lane)
-            if timer:
-                timer.cancel()
+            timer.cancel()
             release()
 
-    def _run(self, prompt: Prompt, lane: int, changes: Mapping[str, str] | None = None) -> RunView | None:
+    def _run(
+        self, prompt: Prompt, lane: int, changes: Mapping[str, str | float] | None = None
+    ) -> RunView | None:
         """Run the agent once; None if the audit must end."""
         result = self._result
         [arm] = result.saved.plan.arms

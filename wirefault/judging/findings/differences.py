@@ -23,7 +23,7 @@ _READING_CALL = re.compile(
 )
 _DONE = (
     r"(?:placed|ordered|sent|booked|created|added|cancell?ed|deleted|removed|paid|saved|updated|submitted"
-    r"|confirmed|scheduled|opened|closed|issued|posted|reserved|refunded|registered|done|completed?|success\w*)"
+    r"|confirmed|scheduled|opened|issued|posted|reserved|refunded|registered|done|completed?|success\w*)"
 )
 _DENIED = re.compile(
     rf"(?:\bnot|n['’]t|\bcannot|\bnever|\bno|\bunable to|\bfailed to|\bwithout)(?:\s+\w+){{0,3}}\s+{_DONE}\b",
@@ -173,7 +173,10 @@ def _half_done(
     attempts = [count for call in missing if (count := conduct.count_of(call)) is not None]
     if not lasting or any(count.refused or count.maybe for count in attempts):
         return  # the answer may be about that failure
-    if conduct.exit and not _reports_success(f"{conduct.answer} {conduct.reason}"):
+    report = f"{conduct.answer} {conduct.reason}".casefold()
+    if any(stem in report for call in missing for stem in _stems(call)):
+        return  # it reports which write is missing
+    if conduct.exit and not _reports_success(report):
         how = f"it {conduct.exit}"
     elif not conduct.exit and reading == "failed":
         how = f"the answer is {conduct.text!r}"
@@ -182,6 +185,12 @@ def _half_done(
     first = lasting[0]
     text = f"{first.call} was executed {times(first.executed)}, {missing[0]} was not, and {how}"
     yield Difference(DONE_NOT_TOLD, Observation(text, (*first.ids, conduct.end_id), "risky"))
+
+
+def _stems(call: str) -> list[str]:
+    """The beginnings of the words in a call's path or tool name, for a search in an answer."""
+    name = call.partition(" of ")[0].casefold()
+    return [word[:5] for word in re.findall(r"[a-z]{4,}", name.rpartition(" ")[2])]
 
 
 def _usual_answer(
@@ -303,7 +312,8 @@ DONE_NOT_TOLD = RuleText(
         "the answer has other words than the control's, and none of them is in the list of failure words",
         "a write may have been executed, but nothing shows whether it was",
         "only PUT and DELETE were executed: a second run of the program changes nothing more",
-        "some of the writes were executed, and another was refused: the failure may be about that one",
+        "some of the writes were executed, and another was refused or is named in the answer: it may be the "
+        "reason",
         "some of the writes were executed, which only prepare others: sessions, threads, logs, queries",
     ),
     mistaken=('an answer with a negation that is not about the write: "The order cannot be changed"',),

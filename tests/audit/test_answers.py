@@ -1,0 +1,24 @@
+"""Runs of an audit, read from their events."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.judging.findings.traced import LINKS, model_request, request
+from tests.judging.oracle.histories import ended, fault_met, run_started, started
+from wirefault.audit.answers import read_run
+from wirefault.judging.findings.differences import differences
+from wirefault.wiring.write_requests import Corrections
+
+
+def test_order_repeated_after_failed_model_call_is_extra() -> None:
+    def order(at: float) -> object:
+        return request(at, status=201, request_body="{}", fingerprint="{}")
+
+    start = replace(run_started(1), links=LINKS.dump())
+    end = ended(ended_by="text", response="The order was placed.")
+    clean = [read_run(name, [start, started(), order(0), end], Corrections()).conduct for name in ("1", "2")]
+    failed = model_request(0.5, status=500, fault=fault_met("server_error", 500, id="f"))
+    run = read_run("3", [start, started(), order(0), failed, order(1), end], Corrections())
+    found = [(each.rule.name, each.observation.severity) for each in differences(run.conduct, clean)]
+    assert found == [("extra_writes", "harmful")]
