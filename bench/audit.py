@@ -3,6 +3,7 @@
 ``python -m bench.audit [AGENT ...]`` prints a row per agent: runs, seconds, findings, and whether the writes
 that the gateway counted are those that the shop carried out. It needs the environments of
 ``bench.findings.environments``, and port 9000.
+``python -m bench.audit --cost`` measures the time of one audit.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.audit_cost import measure, print_cost
 from bench.findings.environments import EXAMPLES, agents
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import shop_at
@@ -58,6 +60,9 @@ def executed_writes(folder: Path) -> int:
 
 
 def main(names: list[str]) -> None:
+    if names == ["--cost"]:
+        print_cost(measure())
+        return
     for agent in agents():
         if names and agent.name not in names:
             continue

@@ -85,7 +85,15 @@ def test_empty_answer_after_order():
     assert compared(order(), answer("null"))[0] == [("done_but_not_told", "harmful")]
 
 
-@pytest.mark.parametrize("text", ["Something went wrong, please try again later.", "Oops! We gave up."])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Something went wrong, please try again later.",
+        "Oops! We gave up.",
+        "Server disconnected without sending a response.",
+        "socket hang up",
+    ],
+)
 def test_apology_after_order(text):
     assert compared(order(), answer(text))[0] == [("done_but_not_told", "harmful")]
 

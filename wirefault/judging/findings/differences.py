@@ -33,6 +33,8 @@ _DONE_WORD = re.compile(rf"\b{_DONE}\b", re.I)
 _FAILED_WORD = re.compile(
     r"\b(?:not|cannot|never|unable|fail(?:s|ed|ure)?|errors?|exception|traceback|sorry|unfortunately|problem"
     r"|unavailable|refused|time[ds]?[ -]?out|unsuccessful(?:ly)?|aborted|rejected|denied|interrupted|crashed"
+    r"|disconnected|broken pipe|(?:hang|hung) up|no (?:response|reply|answer)|econn\w+"
+    r"|connection (?:was )?(?:reset|closed|lost)|without (?:sending )?(?:a|any) (?:response|reply|answer)"
     r"|gave up|giv(?:e|ing) up|(?:try|retry) (?:it )?(?:again|later)|apologi[sz]e|apologies|oops"
     r"|(?<!nothing )(?:went|goes|is|was) wrong)\b|n['’]t\b",
     re.I,
