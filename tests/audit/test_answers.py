@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.judging.findings.traced import LINKS, model_request, request
 from tests.judging.oracle.histories import ended, fault_met, run_started, started
-from wirefault.audit.answers import read_run
+from wirefault.audit.answers import CleanRuns, RunView, read_run, run_note
 from wirefault.judging.findings.differences import differences
 from wirefault.wiring.write_requests import Corrections
 
@@ -22,3 +24,26 @@ def test_order_repeated_after_failed_model_call_is_extra() -> None:
     run = read_run("3", [start, started(), order(0), failed, order(1), end], Corrections())
     found = [(each.rule.name, each.observation.severity) for each in differences(run.conduct, clean)]
     assert found == [("extra_writes", "harmful")]
+
+
+@pytest.mark.parametrize(
+    "text, note",
+    [
+        ("Order 2 was placed.", ""),
+        ("a log\nOrder 2 was placed.", ""),
+        (
+            "Leider ist ein Fehler aufgetreten.",
+            "in other words it answers 'Leider ist ein Fehler aufgetreten.'",
+        ),
+    ],
+)
+def test_answer_in_unread_words_is_noted(text: str, note: str) -> None:
+    start = replace(run_started(1), links=LINKS.dump())
+
+    def run(name: str, answer: str) -> RunView:
+        order = request(status=201, request_body="{}", fingerprint="{}")
+        end = ended(ended_by="text", response=answer)
+        return read_run(name, [start, started(), order, end], Corrections())
+
+    clean = CleanRuns([run("1", "Order 1 was placed."), run("2", "Order 1 was placed.")])
+    assert run_note(run("3", text), clean) == note

@@ -20,7 +20,13 @@ from wirefault.history.events import Event, Exchange, InterceptionFailed, RunSta
 from wirefault.history.reader import with_ids
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
-from wirefault.judging.findings.differences import EXTRA_WRITES, MIN_CONTROL, ONE_FAILURE, differences
+from wirefault.judging.findings.differences import (
+    EXTRA_WRITES,
+    MIN_CONTROL,
+    ONE_FAILURE,
+    differences,
+    ends_alike,
+)
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, judge_trace
@@ -222,9 +228,7 @@ def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
         return unknown(f"it was still running after {run.seconds:.0f} s")
     if clean.incomparable:
         return unknown(clean.incomparable)
-    return FaultedRun(
-        run.run_id, "fine", (), "", False, run.seconds, more, _note(run.conduct, clean.conducts[0])
-    )
+    return FaultedRun(run.run_id, "fine", (), "", False, run.seconds, more, run_note(run, clean))
 
 
 def _seen_before(run: RunView, seen: Iterable[Seen], moment: float) -> Iterator[Seen]:
@@ -254,12 +258,18 @@ def _attempted(run: RunView, refused: Exchange, clean: CleanRuns) -> tuple[Seen,
     return (Seen(EXTRA_WRITES.name, "risky", text, tuple(ids)),)
 
 
-def _note(conduct: Conduct, clean: Conduct) -> str:
-    """Say which of the clean run's writes were not carried out, and how the run ended."""
+def run_note(run: RunView, clean_runs: CleanRuns) -> str:
+    """Say which of the clean runs' writes were not carried out, and how the run ended or what it answers."""
+    conduct, clean = run.conduct, clean_runs.conducts
+    if conduct is None:
+        return ""
     ended = f"it {conduct.exit}" if conduct.exit else f"it answers {conduct.text!r}"
-    if missing := _not_carried_out(conduct, clean):
+    if missing := _not_carried_out(conduct, clean[0]):
         return f"{missing} was not carried out, and {ended}"
-    return ended if conduct.exit else ""
+    if conduct.exit:
+        return ended
+    steady = all(each.answer == clean[0].answer for each in clean)
+    return f"in other words {ended}" if steady and not ends_alike(conduct, clean[0]) else ""
 
 
 def _not_carried_out(conduct: Conduct, clean: Conduct) -> str:

@@ -262,7 +262,7 @@ def _reports_success(text: str) -> bool:
 
 def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Reading:
     """Classify the answer by comparison with the control's: success, failure, or unknown words."""
-    if any(_ends_alike(conduct, calm) for calm in control):
+    if any(ends_alike(conduct, calm) for calm in control):
         return "failed" if conduct.failed else "done"
     if any(_FAILED_WORD.search(calm.answer) for calm in control):
         return "other"
@@ -272,7 +272,7 @@ def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Reading:
     return "failed" if failed else "other"
 
 
-def _ends_alike(conduct: Conduct, calm: Conduct) -> bool:
+def ends_alike(conduct: Conduct, calm: Conduct) -> bool:
     """Whether the answer ends as the control's, by its last line or JSON value: the rest may be a log."""
     is_json = calm.answer.startswith(("{", "["))
     return (
