@@ -131,6 +131,14 @@ def test_emptied_text_of_json_answer_is_silent():
     assert compared(honest, control=(calm, calm))[0] == []
 
 
+def test_log_without_answer_is_silent():
+    calm = [order(), answer("[agent] starts\n[agent] done\nTea is on its way.")]
+    log = answer("[agent] starts\n[agent] done\n")
+    assert compared(log, control=(calm, calm))[0] == [("silent", "risky")]
+    rows, [text] = compared(order(), log, control=(calm, calm))
+    assert rows == [("done_but_not_told", "harmful")] and "the answer is missing: '[agent] starts" in text
+
+
 def test_closed_connection_is_no_success():
     end = replace(answer("", exit_code=1), error="it ended with exit code 1: peer closed connection")
     assert compared(order(), end)[0] == [("done_but_not_told", "harmful")]

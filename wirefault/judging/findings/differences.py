@@ -149,7 +149,7 @@ def _unreported(
     if conduct.exit:
         how = f"it {conduct.exit}"
     elif _is_silent(conduct, control):
-        how = "the answer is empty"
+        how = "the answer is empty" if conduct.is_silent else f"the answer is missing: {conduct.text!r}"
     elif reading == "failed":
         how = f"the answer differs: {conduct.text!r}"
     else:
@@ -235,10 +235,13 @@ def _silent(
 
 
 def _is_silent(conduct: Conduct, control: Sequence[Conduct]) -> bool:
-    """Whether the answer is empty, or is the control's JSON object with a text left empty."""
+    """Whether the answer is empty, only the control's log, or its JSON object with a text left empty."""
     if any(calm.is_silent for calm in control):
         return False
-    if conduct.is_silent:
+    lines = set(conduct.lines)
+    last_lines = {calm.lines[-1:] for calm in control}
+    only_log = all(lines < set(calm.lines) for calm in control) and len(last_lines) == 1
+    if conduct.is_silent or (only_log and lines.isdisjoint(*last_lines)):
         return True
     usual, here = dict(control[0].fields), dict(conduct.fields)
     filled = {name for name, text in usual.items() if text and all(dict(c.fields).get(name) for c in control)}
@@ -375,8 +378,9 @@ SILENT = RuleText(
     severity="risky",
     title="an empty answer without an error",
     fires=(
-        "The answer is empty or has no content (`null`, `{}`, `[]`), or it is the control's JSON object with "
-        "a text left empty; the program ended with exit code 0, and no answer in the control is empty."
+        "The answer is empty or has no content (`null`, `{}`, `[]`), is only the control's log without its "
+        "last line, or is the control's JSON object with a text left empty; the program ended with exit "
+        "code 0, and no answer in the control is empty."
     ),
     silent=(
         _CONTROL,
