@@ -45,7 +45,7 @@ from wirefault.settings.budgets import load_prices
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
-WAITING_LANES = 6
+WAITING_LANES = 4
 """Further lanes, for agents that wait in a hang."""
 _MARGIN_S = 30.0
 _RESET_BOUND_S = 60.0
