@@ -125,6 +125,22 @@ CASES = [
     Case("only", {"only": ["two"]}, keys, ["two"], {"only": ["three"]}, "unknown id"),
     Case("repeats", {"repeats": 2}, keys, ["one", "two", "one.r2", "two.r2"], {"repeats": 0}, "repeats"),
     Case(
+        "until_decided",
+        {"until_decided": True, "hypothesis": ["success_rate >= 0.5"]},
+        lambda p: p[0].sequential is not None and len(p[0].prompts),
+        1000,
+        {"until_decided": True},
+        "until_decided: nothing to decide",
+    ),
+    Case(
+        "limits.episodes",
+        {"until_decided": True, "hypothesis": ["success_rate >= 0.5"], "limits": {"episodes": 7}},
+        lambda p: len(p[0].prompts),
+        6,
+        {"until_decided": True, "hypothesis": ["success_rate >= 0.5"], "limits": {"episodes": 1}},
+        "limits.episodes: must be at least 2",
+    ),
+    Case(
         "safety.blast_radius.links",
         radius(links=["weather"]),
         lambda p: p[0].experiment.safety.blast_radius is not None,

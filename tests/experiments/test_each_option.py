@@ -18,6 +18,7 @@ from wirefault.settings.settings import NAMES
 
 COMMANDS = ("run", "plan", "report", "compare", "list", "show", "faults draw")
 RUN = "run exp.json --toxiproxy embedded --json"
+CLAIM = RUN.replace("exp.json", "claim.json")
 BOTH = "run both --toxiproxy embedded --json"
 OUT = f"{RUN} --out o"
 BROKEN_OFF = "run limited.json --toxiproxy embedded"
@@ -157,6 +158,17 @@ CASES = [
         "no experiment has this title or tag; tags: quick",
     ),
     Case(RUN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range"),
+    Case(CLAIM, "--until-decided", lambda h: h.saved.plan.sequential is not None, True),
+    Case(
+        f"{CLAIM} --until-decided",
+        "--max-episodes 8",
+        lambda h: len(h.saved.plan.prompts),
+        8,
+        "1",
+        "must be at least 2",
+    ),
+    Case(RUN, "--max-time 1min", lambda h: h.saved.plan.experiment.limits.time, 60, "x", "limits.time"),
+    Case(RUN, "--max-cost 2", lambda h: h.saved.plan.experiment.limits.cost, 2, "0", "0 is not in the range"),
     Case(RUN, "--only two", prompts, ["two"], "three", "unknown id"),
     Case("run exp.json --toxiproxy embedded", "--json", is_object, True),
     Case(PLAN, "--only two", printed("4 arms of 1 episodes each"), True, "three", "unknown id"),
@@ -170,6 +182,17 @@ CASES = [
     ),
     Case(PLAN, "--seed 9", printed("seed 9"), True, "-1", "seed"),
     Case(PLAN, "--repeats 3", printed("4 arms of 6 episodes each"), True, "0", "repeats"),
+    Case("plan claim.json", "--until-decided", printed("until decided: looks after"), True),
+    Case(
+        "plan claim.json --until-decided",
+        "--max-episodes 8",
+        printed("at most 8 episodes of an arm"),
+        True,
+        "1",
+        "must be at least 2",
+    ),
+    Case(PLAN, "--max-time 1min", printed("no episodes start after 60 s"), True, "x", "limits.time"),
+    Case(PLAN, "--max-cost 2", printed("no episodes start after 2 USD"), True, "0", "0 is not in the range"),
     Case(PLAN, "--set chaos_level=0.5", printed("25 %"), True, "chaos_level=x", "CHAOS_LEVEL"),
     Case(
         "report latest",
@@ -268,6 +291,8 @@ def paper_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperLab:
     (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     limited = {**EXPERIMENT, "limits": {"time": 1e-9}}
     (tmp_path / "limited.json").write_text(json.dumps(limited), encoding="utf-8")
+    claim = {**EXPERIMENT, "hypothesis": ["success_rate >= 0.9"]}
+    (tmp_path / "claim.json").write_text(json.dumps(claim), encoding="utf-8")
     (tmp_path / "p.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
     (tmp_path / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
     both = tmp_path / "both"

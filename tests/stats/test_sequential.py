@@ -13,9 +13,10 @@ from wirefault.stats.sequential import (
     Pairs,
     boundaries,
     difference_evidence,
+    difference_interval,
     fixed_n,
-    holm_rejections,
     rate_evidence,
+    rate_interval,
     run_length,
 )
 
@@ -60,12 +61,6 @@ def test_pairs_without_difference_decide_for_less_than_margin() -> None:
     needed = math.log(20)
     assert difference_evidence(Pairs(0, 0, 110), 0.05).below > needed
     assert difference_evidence(Pairs(0, 0, 110), 0.05, highest=Pairs(10, 0, 100)).below < needed
-
-
-def test_holm_shares_error_of_rejections() -> None:
-    assert holm_rejections([math.log(70), math.log(45), math.log(10)]) == {0, 1}
-    assert holm_rejections([math.log(59), math.log(59), math.log(59)]) == set()
-    assert holm_rejections([]) == set()
 
 
 def test_boundaries_are_first_counts_that_decide() -> None:
@@ -129,3 +124,33 @@ def test_fixed_n_is_fewest_trials_with_that_power() -> None:
 def test_impossible_counts_and_thresholds_are_refused(arguments: tuple[int, int, float]) -> None:
     with pytest.raises(ValueError, match=r"share|threshold"):
         rate_evidence(*arguments)
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 9), (9, 9), (93, 100), (500, 1000)])
+def test_interval_ends_where_evidence_decides(k: int, n: int) -> None:
+    low, high = rate_interval(k, n)
+    for threshold in np.linspace(0.01, 0.99, 99):
+        evidence = rate_evidence(k, n, float(threshold))
+        assert (evidence.above >= math.log(20)) == (threshold < low)
+        assert (evidence.below >= math.log(20)) == (threshold > high)
+
+
+def test_interval_of_difference_covers_both_ends_of_open_pairs() -> None:
+    low, high = difference_interval(Pairs(0, 0, 110))
+    assert -0.05 < low < 0 < high < 0.05
+    assert difference_interval(Pairs(0, 5, 105), Pairs(5, 0, 105))[0] < low
+    assert difference_interval(Pairs(0, 0, 0)) == (-1.0, 1.0)
+    assert difference_interval(Pairs(9, 0, 0))[0] > 0
+
+
+def test_interval_covers_true_rate_at_all_looks() -> None:
+    successes = (np.random.default_rng(2).random((200, 200)) < 0.9).cumsum(axis=1)
+    covers = [
+        all(
+            low <= 0.9 <= high
+            for n in range(10, 201, 10)
+            for low, high in [rate_interval(int(run[n - 1]), n)]
+        )
+        for run in successes
+    ]
+    assert sum(covers) / 200 >= 0.9 - 3 * math.sqrt(0.09 / 200)

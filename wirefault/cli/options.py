@@ -168,6 +168,28 @@ filter_option = option(
 repeats_option = option(
     "--repeats", type=int, section="Limits", help="Run each prompt this often.  [default: the experiment's]"
 )
+until_decided_option = option(
+    "--until-decided",
+    is_flag=True,
+    section="Limits",
+    help="Repeat the prompts until sequential tests decide the claims, or a limit is reached.",
+)
+max_episodes_option = option(
+    "--max-episodes",
+    type=click.IntRange(min=1),
+    section="Limits",
+    help="With --until-decided: the most episodes of an arm.  [1000]",
+)
+max_time_option = option(
+    "--max-time", metavar="TIME", section="Limits", help="Begin no episode after this time, such as 10min."
+)
+max_cost_option = option(
+    "--max-cost",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="USD",
+    section="Limits",
+    help="Begin no episode once this is spent; needs `prices`.",
+)
 seed_option = option("--seed", type=int, section="Faults", help="Draw with this seed.  [SEED]")
 set_option = option(
     "--set",
@@ -246,6 +268,16 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
             text = f"{text[:1].upper()}{text[1:]}. [{name.upper()}]"
             command = option(flag, name, metavar="VALUE", section=section, help=text)(command)
     return command
+
+
+def sequential_changes(
+    until_decided: bool, max_episodes: int | None, max_time: str | None, max_cost: float | None
+) -> dict[str, Any]:
+    """Return the changes to an experiment that make it run until its claims are decided."""
+    limits = {"episodes": max_episodes, "time": max_time, "cost": max_cost}
+    chosen = {name: value for name, value in limits.items() if value is not None}
+    changes: dict[str, Any] = {"until_decided": True} if until_decided else {}
+    return changes | ({"limits": chosen} if chosen else {})
 
 
 def experiment_changes(

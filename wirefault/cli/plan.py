@@ -11,11 +11,16 @@ from wirefault.cli.options import (
     RunOptions,
     experiment_changes,
     filter_option,
+    max_cost_option,
+    max_episodes_option,
+    max_time_option,
     only_option,
     options,
     repeats_option,
     seed_option,
+    sequential_changes,
     set_option,
+    until_decided_option,
 )
 from wirefault.cli.running import plans_of, show_plans
 
@@ -31,7 +36,17 @@ from wirefault.cli.running import plans_of, show_plans
 @click.argument(
     "targets", metavar="FILE|DIR|MODULE:NAME...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@options(only_option, filter_option, seed_option, repeats_option, set_option)
+@options(
+    only_option,
+    filter_option,
+    seed_option,
+    repeats_option,
+    until_decided_option,
+    max_episodes_option,
+    max_time_option,
+    max_cost_option,
+    set_option,
+)
 def plan_command(
     targets: tuple[Path, ...],
     only: tuple[str, ...],
@@ -39,7 +54,12 @@ def plan_command(
     seed: int | None,
     repeats: int | None,
     changed: tuple[str, ...],
+    until_decided: bool,
+    max_episodes: int | None,
+    max_time: str | None,
+    max_cost: float | None,
 ) -> None:
     """Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing."""
     changes = experiment_changes(seed, repeats, changed, only)
+    changes |= sequential_changes(until_decided, max_episodes, max_time, max_cost)
     show_plans(plans_of(targets, RunOptions(changes=changes, filters=filters)))

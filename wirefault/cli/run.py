@@ -22,16 +22,21 @@ from wirefault.cli.options import (
     experiment_changes,
     filter_option,
     json_option,
+    max_cost_option,
+    max_episodes_option,
+    max_time_option,
     options,
     out_option,
     playbooks_option,
     prompts_options,
     repeats_option,
     retry_invalid_option,
+    sequential_changes,
     set_option,
     setting_options,
     subject_option,
     toxiproxy_option,
+    until_decided_option,
     verbose_option,
     workers_option,
 )
@@ -55,7 +60,7 @@ _TAKEN: Mapping[str, frozenset[str]] = {
     "an experiment": _OF_ARMS
     | _SETTINGS
     | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
-    | {"fail_fast", "junit", "output"},
+    | {"fail_fast", "junit", "output", "until_decided", "max_episodes", "max_time", "max_cost"},
     "a wiring": _OF_PROMPTS | _OF_LAB | _SETTINGS | {"targets", "links", "program", "charts", "playbooks"},
 }
 
@@ -153,6 +158,10 @@ _PATH = click.Path(path_type=Path)
     filter_option,
     set_option,
     repeats_option,
+    until_decided_option,
+    max_episodes_option,
+    max_time_option,
+    max_cost_option,
     retry_invalid_option,
     workers_option,
     engine_option,
@@ -255,9 +264,11 @@ def _experiment_changes(chosen: Mapping[str, Any]) -> dict[str, Any]:
             " without a hypothesis: wirefault run WIRING --faults NAME"
         )
     settings = [f"{name}={chosen[name]}" for name in NAMES if name != "seed" and chosen.get(name) is not None]
-    return experiment_changes(
+    changes = experiment_changes(
         None if seed is None else int(seed), repeats, [*settings, *chosen["changed"]], chosen["only"]
     )
+    names = ("until_decided", "max_episodes", "max_time", "max_cost")
+    return changes | sequential_changes(**{name: chosen[name] for name in names})
 
 
 def _wiring_file(targets: Sequence[Path]) -> Path | None:

@@ -302,6 +302,11 @@ class Experiment(Spec):
     )
     only: list[str] = Field(default_factory=list, description="only the prompts with these ids or places")
     repeats: int = Field(1, ge=1, le=10_000, description="how often each prompt is run, with its own draws")
+    until_decided: bool = Field(
+        False,
+        description="instead of `repeats`: repeat the prompts until sequential tests decide the claims, or a"
+        " limit is reached",
+    )
     safety: Safety = Field(Safety(), description="limits on the harm that it may do")
     limits: Spending = Field(Spending(), description="limits on time and cost; beyond them no episode begins")
     seed: int | None = Field(
@@ -397,6 +402,8 @@ class Experiment(Spec):
         if not self.title:
             raise ValueError("title is missing: state the claim under test, in a sentence")
         own = bool(self.matrix and self.matrix.faults)
+        if self.limits.episodes is not None and not self.until_decided:
+            raise ValueError("limits.episodes: needs `until_decided: true`, or --until-decided")
         ways = bool(self.method) + bool(self.variants) + own + bool(self.faults)
         if ways > 1 or (not ways and not self.checks):
             raise ValueError(

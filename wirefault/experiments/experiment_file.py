@@ -92,6 +92,9 @@ def _changed(file: SpecFile, changes: Mapping[str, Any]) -> SpecFile:
     settings = file.data.get("settings") or {}
     if isinstance(settings, dict) and "settings" in changes:
         changes = {**changes, "settings": {**settings, **changes["settings"]}}
+    limits = file.data.get("limits") or {}
+    if isinstance(limits, dict) and "limits" in changes:
+        changes = {**changes, "limits": {**limits, **changes["limits"]}}
     return replace(file, data={**file.data, **changes})
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ class RunCost:
     seconds: float
     episodes: int
     workers: int
+    estimates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """By arm: success rate and cost per episode, where known."""
 
 
 def saved_ids(logs: Path) -> list[str]:
@@ -102,7 +104,8 @@ def last_run_of(logs: Path, title: str) -> RunCost | None:
         try:
             verdict = read_document(logs, folder / VERDICT)
             if verdict["title"] == title and verdict["timing"]["episodes"]:
-                return RunCost(experiment_id, **verdict["timing"])
+                estimates = {arm["arm"]: arm.get("estimates", {}) for arm in verdict.get("arms", ())}
+                return RunCost(experiment_id, **verdict["timing"], estimates=estimates)
         except (OSError, ValueError, KeyError, TypeError):  # from another version, or interrupted
             continue
     return None

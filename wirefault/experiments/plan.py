@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +17,12 @@ from wirefault.experiments.estimates import Terms
 from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, Arm, Experiment, FaultsGiven
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.safety import untouchable, within_radius
+from wirefault.experiments.sequential import (
+    DEFAULT_CAP,
+    SequentialPlan,
+    sequential_claims,
+    why_not_sequential,
+)
 from wirefault.experiments.verdict import Judged
 from wirefault.faults.sets.conditions import Only
 from wirefault.faults.sets.presets import find_set, read_canonical
@@ -109,6 +117,21 @@ class ExperimentPlan:
         return Terms() if self.is_plain_run else self.experiment.terms
 
     @property
+    def sequential(self) -> SequentialPlan | None:
+        """How it runs until its claims are decided; None for a fixed number of episodes."""
+        if not self.experiment.until_decided:
+            return None
+        claims = {
+            arm.name: [claim for text in arm.hypothesis for claim in sequential_claims(text)]
+            for arm in self.arms
+            if arm.name != AFTER
+        }
+        keys = [prompt.key for prompt in self.prompts]
+        of_these = self.experiment.population == "these"
+        every = len(keys) // self.experiment.repeats if of_these else 1
+        return SequentialPlan(claims, keys, every, CONTROL, self.terms.error)
+
+    @property
     def seed(self) -> int:
         return self.configuration.settings.seed
 
@@ -175,7 +198,14 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
         source_file, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",)
     )
     loaded = _prompts(source_file, control)
+    if experiment.until_decided and not experiment.has_faults:
+        raise source_file.file.error(("until_decided",), "needs an arm with faults")
+    if experiment.until_decided:
+        passes = _passes(source_file, len(loaded.entries))
+        experiment = experiment.model_copy(update={"repeats": passes})
     prompts = tuple(_repeated(loaded.entries, experiment.repeats))
+    if experiment.until_decided and experiment.population == "like_these":
+        prompts = tuple(_drawn(loaded.entries, len(prompts), control.settings.seed))
     base["seed"] = control.settings.seed  # a drawn seed is the same in all arms
     if not experiment.has_faults:
         return _without_faults(source_file, control, wiring, prompts, loaded)
@@ -188,6 +218,8 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     if not wiring.is_lab:
         _check_personas(source_file, control.settings.persona, arms)
     all_arms = between_controls(controls, arms)
+    if experiment.until_decided:
+        _check_sequential(source_file, all_arms)
     return ExperimentPlan(
         experiment, control, prompts, all_arms, _replaced_subject(experiment), notes=tuple(loaded.notes)
     )
@@ -218,6 +250,35 @@ def _without_faults(
         _replaced_subject(experiment),
         notes=tuple(loaded.notes),
     )
+
+
+def _passes(source_file: ExperimentFile, prompts: int) -> int:
+    """How often all prompts may be run until the claims are decided."""
+    cap = source_file.experiment.limits.episodes
+    if cap is not None and cap < prompts:
+        raise source_file.file.error(
+            ("limits", "episodes"), f"must be at least {prompts}: one pass over the prompts"
+        )
+    return max(1, (cap or DEFAULT_CAP) // prompts)
+
+
+def _check_sequential(source_file: ExperimentFile, arms: Sequence[PlannedArm]) -> None:
+    """Raise ``InputError`` for statements that sequential tests cannot decide, and if there are none."""
+    for arm in arms:
+        for text in arm.hypothesis:
+            if why := why_not_sequential(text, arm.settings.prompt_limit):
+                raise source_file.file.error(("until_decided",), f"{arm.name}: {text}: {why}")
+    if not any(sequential_claims(text) for arm in arms for text in arm.hypothesis):
+        raise source_file.file.error(
+            ("until_decided",),
+            "nothing to decide: state a claim about a rate, such as success_rate >= 0.9",
+        )
+    radius = source_file.experiment.safety.blast_radius
+    if radius is not None and radius.episodes is not None:
+        raise source_file.file.error(
+            ("safety", "blast_radius", "episodes"),
+            "is a share of a fixed number of episodes; leave it out with until_decided",
+        )
 
 
 def _planned_arm(
@@ -407,6 +468,16 @@ def _repeated(prompts: Sequence[Prompt], repeats: int) -> Iterator[Prompt]:
     for number in range(1, repeats + 1):
         for prompt in prompts:
             yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")
+
+
+def _drawn(prompts: Sequence[Prompt], count: int, seed: int) -> Iterator[Prompt]:
+    """Prompts drawn by the seed with replacement, each time under another key."""
+    chance, times = random.Random(f"prompts {seed}"), Counter[str]()
+    for _ in range(count):
+        prompt = prompts[chance.randrange(len(prompts))]
+        times[prompt.key] += 1
+        number = times[prompt.key]
+        yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")
 
 
 def dump_prompts(prompts: Sequence[Prompt]) -> str:

@@ -242,8 +242,11 @@ def repeated_part(plan: ExperimentPlan, episodes: Sequence[str], arms: Sequence[
             raise InputError(
                 f"--arm {name}: the experiment has no such arm with faults{nearest(name, known)}"
             )
+    # some episodes alone are a fixed number
+    until_decided = plan.experiment.until_decided and not keys
     return replace(
         plan,
+        experiment=plan.experiment.model_copy(update={"until_decided": until_decided}),
         prompts=tuple(prompt for prompt in plan.prompts if not keys or prompt.key in keys),
         arms=between_controls(
             (plan.arms[0], plan.arms[-1]),

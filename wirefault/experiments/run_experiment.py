@@ -15,10 +15,12 @@ from wirefault.core.redaction import Redaction
 from wirefault.core.signing import take_key_variable
 from wirefault.experiments.effects import FaultEffect, effects_in
 from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
-from wirefault.experiments.experiment import Experiment
+from wirefault.experiments.experiment import AFTER, CONTROL, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.hypothesis import parse_statements
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm, plan_experiment
 from wirefault.experiments.saved import SavedExperiment, save
+from wirefault.experiments.sequential import progress_lines
 from wirefault.experiments.verdict import (
     ArmResult,
     ExperimentVerdict,
@@ -112,12 +114,21 @@ class ExperimentResult:
                     "differences": [asdict(finding) for finding in arm.differences],
                     "claims": asdict(arm.claims),
                     "measures": {name: measure.text for name, measure in arm.measures.items()},
+                    "estimates": _estimates(arm),
                 }
                 for arm in self.arms
             ],
             "effects": [asdict(effect) for effect in self.effects],
             "not_reproducible_because": obstacles_in(self),
         }
+
+
+def _estimates(arm: ArmResult) -> dict[str, float]:
+    """Success rate and cost per episode where exactly known, to plan the next run."""
+    bounds = {name: arm.measures[name].bounds for name in ("success_rate", "cost") if name in arm.measures}
+    return {
+        name: float(each.low) for name, each in bounds.items() if each is not None and each.low == each.high
+    }
 
 
 def judged_again(saved: SavedExperiment) -> ExperimentResult:
@@ -175,18 +186,31 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
     def run_arms(run_arm: RunArm) -> int:
         if saved.plan.is_plain_run:
             return run_arm(saved.plan.arms[0])
-        for arm in saved.plan.arms:
-            began = time.monotonic()
+
+        def run_whole(arm: PlannedArm) -> int:
             with watch.over(arm):
                 code = run_arm(arm)
                 for _ in range(saved.retry_invalid):
                     if code == INTERRUPTED or how.halt.requested or not saved.left_of(arm):
                         break
                     code = run_arm(arm)
-            if code == INTERRUPTED:
-                return INTERRUPTED
+            return code
+
+        def finish(arm: PlannedArm) -> None:
             result.arms.append(saved.arm_result(arm))
             how.arm_done(result.arms[-1])
+
+        if saved.plan.sequential is not None:
+            code = _run_until_decided(saved, how, run_whole)
+            for arm in saved.plan.arms:
+                if code != INTERRUPTED and saved.run_ids(arm):
+                    finish(arm)
+            return code
+        for arm in saved.plan.arms:
+            began = time.monotonic()
+            if run_whole(arm) == INTERRUPTED:
+                return INTERRUPTED
+            finish(arm)
             how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
             if how.halt.requested or saved.is_done(result.arms):
                 break
@@ -202,6 +226,38 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
         if result.code != LAB_FAILED:  # else the run or the lab has said why
             raise
     return result
+
+
+def _run_until_decided(
+    saved: SavedExperiment, how: RunControl, run_whole: Callable[[PlannedArm], int]
+) -> int:
+    """Run blocks of all open arms until nothing is open, then the control after them."""
+    arms = {arm.name: arm for arm in saved.plan.arms}
+    state, before = saved.look(), None
+    while state.running and state.extents != before:
+        before = state.extents
+        for name in state.running:
+            if run_whole(arms[name]) == INTERRUPTED:
+                return INTERRUPTED
+            if how.halt.requested or (name == CONTROL and not _passes_checks(saved, arms[name])):
+                return 0
+        state = saved.look()
+        for line in progress_lines(state):
+            how.say(line)
+    if state.running or not state.has_steady_state:
+        return 0
+    return INTERRUPTED if run_whole(arms[AFTER]) == INTERRUPTED else 0
+
+
+def _passes_checks(saved: SavedExperiment, control: PlannedArm) -> bool:
+    """Whether the statements that no sequential test decides hold for the control before any fault."""
+    if any(saved.run_ids(arm) for arm in saved.plan.arms if not arm.is_control):
+        return True
+    result = saved.arm_result(control)
+    statements = [each for text in result.hypothesis for each in parse_statements(text)]
+    checks = tuple(each.text for each in statements if each.text not in result.decisions)
+    judged = judge_experiment([replace(result, hypothesis=checks)], saved.plan.terms)
+    return judged.verdict == "held"
 
 
 def _judge(result: ExperimentResult) -> None:

@@ -185,3 +185,6 @@ class Spending(Spec):
     cost: float | int | None = Field(
         None, gt=0, description="USD, if `prices` has all models; once it is spent no episode begins"
     )
+    episodes: int | None = Field(
+        None, gt=0, description="with `until_decided`: the most episodes of an arm; 1000 by default"
+    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ from wirefault.experiments.repeated import (
     judged_by_control,
     with_differences,
 )
+from wirefault.experiments.sequential import Decision, SequentialState, follow
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
 from wirefault.history.writer import MAX_HISTORY_BYTES
@@ -64,6 +65,13 @@ _PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
 _NEW = Evidence("in progress", is_own=True)
 
 
+@dataclass
+class _Looks:
+    """The last state of an experiment that runs until its claims are decided."""
+
+    state: SequentialState | None = None
+
+
 @dataclass(frozen=True)
 class SavedExperiment:
     """``folder`` is ``logs/experiments/ID``. ``retry_invalid`` is how often an invalid episode is run
@@ -76,6 +84,7 @@ class SavedExperiment:
     evidence: Evidence = _NEW
     """The state of its files when it was saved or loaded."""
     retry_invalid: int = 0
+    _looks: _Looks = field(default_factory=_Looks, compare=False, repr=False)
 
     @property
     def experiment_id(self) -> str:
@@ -112,7 +121,35 @@ class SavedExperiment:
 
     def history_of(self, arm: PlannedArm) -> ArmHistory:
         """All events of its runs until now."""
-        return read_arm(self.plan.configuration.logs, self.run_ids(arm), len(self.plan.prompts))
+        return read_arm(self.plan.configuration.logs, self.run_ids(arm), len(self.prompts_of(arm)))
+
+    def prompts_of(self, arm: PlannedArm) -> Sequence[Prompt]:
+        """The prompts that the arm has to run until now; all, if their number is fixed."""
+        if self.plan.sequential is None:
+            return self.plan.prompts
+        state = self._looks.state or self.look()
+        # the control after the faults repeats what the one before them ran
+        name = CONTROL if arm.is_control else arm.name
+        return self.plan.prompts[: state.extents[name]]
+
+    def look(self) -> SequentialState:
+        """Look at the evidence until now, block by block. For experiments until decided."""
+        plan = self.plan.sequential
+        assert plan is not None
+        self._looks.state = follow(plan, self._first_episodes)
+        return self._looks.state
+
+    def _first_episodes(self, name: str, count: int) -> ArmFacts:
+        """The first planned episodes of an arm that completed, compared with as many of the control.
+
+        Later episodes are left out, so that a look has the same result whenever it is repeated.
+        """
+        arm = next(arm for arm in self.plan.arms if arm.name == name)
+        keys = {prompt.key for prompt in self.plan.prompts[:count]}
+        facts = _restricted(self._recorded_facts(arm, count), keys)
+        if arm.is_control:
+            return facts
+        return judged_by_control(facts, _restricted(self._recorded_facts(self.plan.arms[0], count), keys))
 
     def facts_of(self, arm: PlannedArm) -> ArmFacts:
         """The facts of its runs until now; an arm with faults is compared with the control."""
@@ -130,11 +167,12 @@ class SavedExperiment:
         """Return the control's facts so far about the arm's episodes; empty for a control."""
         return {} if arm.is_control else by_control(self.facts_of(arm))
 
-    def _recorded_facts(self, arm: PlannedArm) -> ArmFacts:
+    def _recorded_facts(self, arm: PlannedArm, planned: int | None = None) -> ArmFacts:
         recorded = self.run_ids(arm)
         lost = sorted(self._begun(arm) - set(recorded))
         runs = [self.facts_of_run(arm, run_id) for run_id in recorded]
-        return put_together([*runs, *map(self._lost_run_facts, lost)], len(self.plan.prompts))
+        count = len(self.prompts_of(arm)) if planned is None else planned
+        return put_together([*runs, *map(self._lost_run_facts, lost)], count)
 
     def facts_of_run(self, arm: PlannedArm, run_id: str) -> RunFacts:
         """The facts of one of its runs."""
@@ -154,7 +192,7 @@ class SavedExperiment:
         completed = {episode.episode for episode in facts.episodes}
         return [
             prompt
-            for prompt in self.plan.prompts
+            for prompt in self.prompts_of(arm)
             if prompt.key not in completed or 0 < facts.invalid.get(prompt.key, 0) <= self.retry_invalid
         ]
 
@@ -174,6 +212,7 @@ class SavedExperiment:
             tuple(finding for episode in facts.valid.episodes for finding in episode.differences),
             facts.claims,
             self._faulted_measures(arm, facts),
+            self._decisions(arm),
         )
 
     def _faulted_measures(
@@ -192,6 +231,11 @@ class SavedExperiment:
         ours, theirs = (measures_of(side, self.plan.terms) for side in sides)
         return ours, theirs
 
+    def _decisions(self, arm: PlannedArm) -> Mapping[str, Decision]:
+        if self.plan.sequential is None:
+            return {}
+        return (self._looks.state or self.look()).decisions.get(arm.name, {})
+
     def rollback_by_histories(self) -> str:
         """``verified`` if each run saw all of its toxics gone; else which run did not."""
         of_runs = ((arm, run_id) for arm in self.plan.arms for run_id in self.run_ids(arm))
@@ -206,6 +250,8 @@ class SavedExperiment:
     def is_done(self, completed: Sequence[ArmResult]) -> bool:
         """Whether no arm is left: all were run, or the control has no steady state."""
         if len(completed) == len(self.plan.arms):
+            return True
+        if self.plan.sequential is not None and not (self._looks.state or self.look()).has_steady_state:
             return True
         return [arm.name for arm in completed] == [CONTROL] and judge_experiment(
             completed, self.plan.terms
@@ -370,6 +416,10 @@ def _reach_of(plan: ExperimentPlan) -> list[str]:
     return sorted(
         {reach for arm in plan.arms for reach in (arm.settings.model_base_url, arm.settings.cassettes)} - own
     )
+
+
+def _restricted(facts: ArmFacts, keys: Set[str]) -> ArmFacts:
+    return replace(facts, episodes=[each for each in facts.episodes if each.episode in keys])
 
 
 def _number(run: str, first: str) -> str:

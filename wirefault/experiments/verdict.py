@@ -33,6 +33,7 @@ from wirefault.experiments.measures import (
     loss_between,
 )
 from wirefault.experiments.safety import Safety, Spending
+from wirefault.experiments.sequential import Decision
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.rates import NO_CLAIMS, UncheckedClaims
@@ -88,6 +89,8 @@ class ArmResult:
     differences: tuple[Finding, ...] = ()
     claims: UncheckedClaims = NO_CLAIMS
     faulted: tuple[Mapping[str, Measure], Mapping[str, Measure]] | None = None
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    """Of sequential tests, by statement."""
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,11 @@ def _why_undecided(claim: Claim) -> str:
 
 def _checks_of(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pending]:
     if arm.failure:
-        return [Check(arm.name, "the arm is run", "unknown", message=arm.failure)]
+        failed = Check(arm.name, "the arm is run", "unknown", message=arm.failure)
+        return [
+            failed,
+            *(_decided(arm.name, text, each, arm.measures) for text, each in arm.decisions.items()),
+        ]
     strikes = arm.measures.get(BUDGET_STRIKES)
     by_budgets = strikes is not None and strikes.bounds is not None and strikes.bounds.low > 0
     if arm.name in (CONTROL, AFTER):
@@ -233,14 +240,20 @@ def _checks_of(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pendin
         return [Check(arm.name, struck.statement, "unknown", struck.measured, "no fault reached it")]
     faulted = against_control(*arm.faulted, terms) if arm.faulted else {}
     statements = [
-        each for text in arm.hypothesis for each in _checks(arm.name, text, measures, terms, faulted)
+        each
+        for text in arm.hypothesis
+        for each in _checks(arm.name, text, measures, terms, faulted, arm.decisions)
     ]
     return [struck, *statements, *(_assertion_check(arm.name, each, terms) for each in arm.asserted)]
 
 
 def _about_control(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pending]:
     """Its steady state and, afterwards, that it is not worse than before."""
-    checks = [each for text in arm.hypothesis for each in _checks(arm.name, text, arm.measures, terms)]
+    checks = [
+        each
+        for text in arm.hypothesis
+        for each in _checks(arm.name, text, arm.measures, terms, decisions=arm.decisions)
+    ]
     loss = loss_between(control.measures, arm.measures) if arm.name == AFTER and not control.failure else None
     if loss is None or not loss.n:
         return checks
@@ -279,13 +292,16 @@ def _checks(
     all_measures: Mapping[str, Measure],
     terms: Terms,
     faulted: Mapping[str, Measure] | None = None,
+    decisions: Mapping[str, Decision] | None = None,
 ) -> list[_Pending]:
     """The statements of a text, checks decided and claims still to be."""
     pending: list[_Pending] = []
     for statement in parse_statements(text):
         measures = (faulted or {}) if statement.faulted else all_measures
         names = statement.expression.names
-        if missing := [name for name in names if name not in measures or measures[name].bounds is None]:
+        if decisions and (decision := decisions.get(statement.text)):
+            pending.append(_decided(arm, statement.text, decision, measures))
+        elif missing := [name for name in names if name not in measures or measures[name].bounds is None]:
             measured = {name: measures[name].text if name in measures else "no data" for name in names}
             message = f"no data for {', '.join(missing)}"
             pending.append(Check(arm, statement.text, "unknown", measured, message, kind=statement.kind))
@@ -294,6 +310,14 @@ def _checks(
         else:
             pending.append(_check(arm, statement, measures, terms))
     return pending
+
+
+def _decided(arm: str, text: str, decision: Decision, measures: Mapping[str, Measure]) -> Check:
+    """The check of a claim that a sequential test decided, or left open."""
+    shown = measures.get(decision.measure)
+    episodes = shown.episodes if shown and decision.verdict == "deviated" else ()
+    measured = {decision.measure: decision.measured}
+    return Check(arm, text, decision.verdict, measured, decision.message, episodes, kind="claim")
 
 
 def _check(arm: str, statement: Statement, measures: Mapping[str, Measure], terms: Terms) -> Check:

@@ -124,6 +124,7 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.arm = ArmSoFar()
+        self._arms: dict[str, ArmSoFar] = {}
         self._saved = saved
         self._halt = halt
         self._tell = tell
@@ -140,7 +141,8 @@ class Watch:
     @contextmanager
     def over(self, arm: PlannedArm) -> Iterator[None]:
         """Watch that arm while it runs, including its episodes of earlier runs."""
-        self.arm = ArmSoFar(arm.name, len(self._saved.plan.prompts))
+        self.arm = self._arms.setdefault(arm.name, ArmSoFar(arm.name))
+        self.arm.planned = len(self._saved.prompts_of(arm))
         if self._began is None:
             self._began = self._clock()
         before = self._cost, self._completed

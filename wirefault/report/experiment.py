@@ -15,6 +15,7 @@ from rich.text import Text
 
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.assertions.registry import statement_of
+from wirefault.experiments.decision_cost import decision_lines
 from wirefault.experiments.effects import FaultEffect
 from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.expression import Bounds, exactly
@@ -302,8 +303,9 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
         console.print(Text(line))
     if plan.experiment.description:
         console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
-    each = f"{len(plan.arms)} arms of {len(plan.prompts)} episodes each"
-    console.print(f"{each}: {plan.episodes} episodes, seed {plan.seed}")
+    most = "up to " if plan.sequential else ""
+    each = f"{len(plan.arms)} arms of {most}{len(plan.prompts)} episodes each"
+    console.print(f"{each}: {most}{plan.episodes} episodes, seed {plan.seed}")
     console.print(Text(population_line(plan)), soft_wrap=True)
     table = new_table("arm", "must hold", "toxics armed", text_columns=(0, 1, 2))
     table.columns[1].no_wrap = table.columns[2].no_wrap = False
@@ -311,7 +313,8 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
         toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
         table.add_row(Text(arm.name), Text(one_line("; ".join(_demands(arm)))), Text(toxics or "none"))
     console.print(table)
-    for line in (time_line(plan, last), *radius_lines(plan), *end_lines(plan)):
+    cost_lines = list(decision_lines(plan, last)) or [time_line(plan, last)]
+    for line in (*cost_lines, *radius_lines(plan), *end_lines(plan)):
         console.print(Text(line))
     rates = new_table("arm", "fault", "links", "true rate", "conditions", text_columns=(0, 1, 2, 3, 4))
     rates.columns[2].no_wrap = rates.columns[4].no_wrap = False

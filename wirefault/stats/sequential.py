@@ -23,6 +23,7 @@ from statistics import NormalDist
 ALPHA = 0.05
 _BETS = 200  # points of the mixture for differences
 _HUGE = 1e200
+_BISECTIONS = 40
 _EXACT_N = 3000  # above it a fixed n is approximate
 
 
@@ -108,18 +109,41 @@ def _log_of_bets(wins: int, losses: int, ties: int, margin: float) -> float:
     return most + math.log(sum(math.exp(each - most) for each in logs) / _BETS)
 
 
-def holm_rejections(evidence: Sequence[float], alpha: float = ALPHA) -> set[int]:
-    """Return the places whose null hypotheses are rejected together, with an error of ``alpha`` in all.
+def rate_interval(k: int, n: int, k_high: int | None = None, alpha: float = ALPHA) -> tuple[float, float]:
+    """Return the rates that the evidence until now does not exclude; it is valid at every look.
 
-    ``evidence`` has the highest logarithm of each e-process until now; 1 / e is an anytime-valid p-value
-    (S. Holm, "A simple sequentially rejective multiple test procedure", 1979).
+    It contains the true rate at all looks together with a probability of at least 1 - 2 alpha.
     """
-    rejected: set[int] = set()
-    for place in sorted(range(len(evidence)), key=lambda each: -evidence[each]):
-        if evidence[place] < math.log((len(evidence) - len(rejected)) / alpha):
-            break
-        rejected.add(place)
-    return rejected
+    most = k if k_high is None else k_high
+    return _limit_above(k, n, alpha), 1 - _limit_above(n - most, n, alpha)
+
+
+def _limit_above(k: int, n: int, alpha: float) -> float:
+    needed = math.log(1 / alpha)
+    low, high = 0.0, k / n if n else 0.0
+    for _ in range(_BISECTIONS if k else 0):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _log_above(k, n, middle) >= needed else (low, middle)
+    return low
+
+
+def difference_interval(
+    pairs: Pairs, highest: Pairs | None = None, alpha: float = ALPHA
+) -> tuple[float, float]:
+    """Return the mean differences that the evidence until now does not exclude; see ``rate_interval``."""
+    highest = highest or pairs
+    low = _limit_of_bets(pairs.wins, pairs.losses, pairs.ties, alpha)
+    return low, -_limit_of_bets(highest.losses, highest.wins, highest.ties, alpha)
+
+
+def _limit_of_bets(wins: int, losses: int, ties: int, alpha: float) -> float:
+    needed, n = math.log(1 / alpha), wins + losses + ties
+    low, high = -1.0, (wins - losses) / n if n else -1.0
+    for _ in range(_BISECTIONS if wins + ties else 0):
+        middle = (low + high) / 2
+        reached = _log_of_bets(wins, losses, ties, middle) >= needed
+        low, high = (middle, high) if reached else (low, middle)
+    return low
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,281 @@
+"""Experiments until decided: looks after whole passes, the same decisions in any order and after a break."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.experiments.recorded_runs import write
+from tests.experiments.test_run_experiment import planned, run_on_paper
+from tests.judging.oracle.histories import ended, episode, run_finished, run_started
+from wirefault.core.errors import InputError
+from wirefault.core.interrupts import INTERRUPTED
+from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.decision_cost import decision_lines
+from wirefault.experiments.engine import RunArm, RunControl
+from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.index import RunCost, last_run_of
+from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.run_experiment import run_experiment
+from wirefault.experiments.saved import SavedExperiment, load_saved
+from wirefault.experiments.sequential import (
+    SequentialPlan,
+    SequentialState,
+    follow,
+    sequential_claims,
+    why_not_sequential,
+)
+from wirefault.history.events import EpisodeJudged, Event
+from wirefault.judging.judge import judge_episode
+from wirefault.judging.oracle.outcome import Outcome
+from wirefault.lab.toxiproxy import VERIFIED, Choice
+from wirefault.wiring.prompts import Prompt
+
+KEYS = [f"p{place}" for place in range(400)]
+Fate = Callable[[str, int], Outcome]
+
+
+def looked_at(
+    claims: dict[str, list[str]], fate: Fate, *, every: int = 4, until: int = 400
+) -> SequentialState:
+    """The state of an experiment whose episodes end by ``fate`` of arm and place, up to some number."""
+    parsed = {
+        arm: [claim for text in texts for claim in sequential_claims(text)] for arm, texts in claims.items()
+    }
+
+    def first_episodes(arm: str, count: int) -> ArmFacts:
+        episodes = [EpisodeFacts(KEYS[at], fate(arm, at), seconds=(1.0,)) for at in range(min(count, until))]
+        return ArmFacts(count, episodes)
+
+    return follow(SequentialPlan(parsed, KEYS, every, "control"), first_episodes)
+
+
+def succeeds(arm: str, place: int) -> Outcome:
+    return "success"
+
+
+def fails_in_arms(arm: str, place: int) -> Outcome:
+    return "success" if arm == "control" else "failure"
+
+
+def test_certain_success_is_held_and_certain_failure_deviates() -> None:
+    claims = {"control": [], "a": ["success_rate >= 0.9"]}
+    held, deviated = (
+        looked_at(claims, fate).decisions["a"]["success_rate >= 0.9"] for fate in (succeeds, fails_in_arms)
+    )
+    assert (held.verdict, held.n, deviated.verdict, deviated.n) == ("held", 44, "deviated", 4)
+    assert "a fixed number takes 29" in held.message and "in 44" in held.measured
+
+
+def test_looks_happen_after_whole_passes_only() -> None:
+    claims = {"control": [], "a": ["success_rate >= 0.9"]}
+    for every in (1, 5, 40):
+        n = looked_at(claims, fails_in_arms, every=every).decisions["a"]["success_rate >= 0.9"].n
+        assert n % every == 0
+
+
+def test_decided_arm_runs_no_further_block() -> None:
+    claims = {"control": [], "a": ["success_rate >= 0.9"], "b": ["success_rate >= 0.5"]}
+
+    def fate(arm: str, place: int) -> Outcome:
+        return "failure" if arm == "a" or (arm == "b" and place % 3 == 0) else "success"
+
+    extents = looked_at(claims, fate).extents
+    assert extents["a"] == 8 < extents["b"] == extents["control"]
+
+
+def test_incomplete_block_is_the_current_one() -> None:
+    claims = {"control": [], "a": ["success_rate >= 0.9"]}
+    state = looked_at(claims, succeeds, until=13)
+    assert state.running == ("control", "a") and state.extents == {"control": 16, "a": 16}
+    assert state.decisions["a"]["success_rate >= 0.9"].n == 8
+
+
+def test_deviations_of_several_arms_share_the_error() -> None:
+    def decided(count: int) -> int:
+        claims = {"control": [], **{f"a{place}": ["success_rate >= 0.9"] for place in range(count)}}
+        return looked_at(claims, fails_in_arms, every=1).decisions["a0"]["success_rate >= 0.9"].n
+
+    assert decided(1) < decided(20)
+
+
+def test_open_episodes_count_against_both_verdicts() -> None:
+    claims = {"control": [], "a": ["success_rate >= 0.5"]}
+    state = looked_at(claims, lambda arm, place: "unjudged")
+    assert state.decisions["a"]["success_rate >= 0.5"].verdict == "unknown" and not state.running
+
+
+def test_differences_are_paired_with_the_control() -> None:
+    claims = {"control": [], "a": ["degradation <= 5 %"]}
+    assert looked_at(claims, succeeds).decisions["a"]["degradation <= 5 %"].verdict == "held"
+    assert looked_at(claims, fails_in_arms).decisions["a"]["degradation <= 5 %"].verdict == "deviated"
+    both = looked_at(claims, lambda arm, place: "failure" if place % 2 else "success")
+    assert both.decisions["a"]["degradation <= 5 %"].verdict == "held"
+
+
+def test_control_without_steady_state_ends_it() -> None:
+    claims = {"control": ["success_rate >= 0.9"], "a": ["success_rate >= 0.9"]}
+    state = looked_at(claims, lambda arm, place: "failure" if arm == "control" else "success")
+    assert not state.running and not state.has_steady_state and state.extents["a"] == 8
+
+
+def test_percentile_is_rate_of_episodes_within_limit() -> None:
+    claims = {"control": [], "a": ["p95 <= 2 s", "p50 < 1 s"]}
+    decisions = looked_at(claims, succeeds).decisions["a"]
+    assert (decisions["p95 <= 2 s"].verdict, decisions["p50 < 1 s"].verdict) == ("held", "deviated")
+    [slow] = sequential_claims("p95 > 500 ms")
+    assert (
+        slow is not None
+        and not slow.above
+        and (slow.threshold, slow.limit, slow.strict) == (0.95, 0.5, False)
+    )
+
+
+@pytest.mark.parametrize("text", ["tokens <= 500", "control_p95 <= 1 s", "success_rate >= 0.9 where faulted"])
+def test_claims_that_no_sequential_test_decides_are_refused(text: str) -> None:
+    assert "can be decided sequentially" in why_not_sequential(text, 1)
+
+
+@pytest.mark.parametrize("text", ["no crash", "success == all", "p95 <= 1 s and no crash"])
+def test_checks_and_claims_of_episodes_are_accepted(text: str) -> None:
+    assert why_not_sequential(text, 1) == ""
+    assert "prompt_limit" in why_not_sequential("p95 <= 1 s", 2)
+
+
+@dataclass
+class Dealer:
+    """An engine whose episodes end by their key, dealt to workers that end in any order; it may be killed."""
+
+    workers: int = 1
+    killed_after: float = math.inf
+    ran: list[str] = field(default_factory=list)
+
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
+        def run_arm(arm: PlannedArm) -> int:
+            left = saved.left_of(arm)
+            hands = [left[lane :: self.workers] for lane in range(self.workers) if left[lane :: self.workers]]
+            runs = list(zip(saved.next_run_ids(arm, len(hands)), hands, strict=True))
+            random.Random(self.workers).shuffle(runs)
+            return max((self._write(saved, arm, run_id, hand) for run_id, hand in runs), default=0)
+
+        code = run_arms(run_arm)
+        saved.note_end(rollback=VERIFIED)
+        return code
+
+    def _write(self, saved: SavedExperiment, arm: PlannedArm, run_id: str, hand: Sequence[Prompt]) -> int:
+        events: list[Event] = [run_started(len(hand))]
+        for prompt in hand:
+            if len(self.ran) >= self.killed_after:
+                write(saved.logs, run_id, events)
+                return INTERRUPTED
+            self.ran.append(prompt.key)
+            events += fated(prompt.key, arm.name)
+        write(saved.logs, run_id, [*events, replace(run_finished(), toxics_left=0)])
+        return 0
+
+
+def fated(key: str, arm: str) -> list[Event]:
+    """An episode with faults fails in a fifth of the keys, one without never."""
+    fails = arm == "method" and random.Random(key).random() < 0.2
+    events = [
+        replace(event, episode=key)
+        for event in episode(*([ended(status="failed")] if fails else []), expect={})
+    ]
+    judged = judge_episode(events).as_event(1.0)
+    assert isinstance(judged, EpisodeJudged)
+    return [*events, judged]
+
+
+def sequential_experiment(folder: Path, **more: Any) -> SavedExperiment:
+    folder.mkdir(exist_ok=True)
+    return planned(
+        folder, until_decided=True, hypothesis=["success_rate >= 0.6", "success_rate <= 0.95"], **more
+    )
+
+
+def decisions(saved: SavedExperiment) -> object:
+    saved = load(saved)
+    method = saved.arm_result(saved.plan.arms[1])
+    return method.decisions, {
+        arm.name: sorted(each.key for each in saved.prompts_of(arm)) for arm in saved.plan.arms
+    }
+
+
+def test_decisions_do_not_depend_on_workers(tmp_path: Path) -> None:
+    results = []
+    for workers in (1, 2, 4):
+        saved = sequential_experiment(tmp_path / str(workers), limits={"episodes": 300})
+        run_experiment(saved, paper_control(), Dealer(workers))
+        results.append(decisions(saved))
+    assert results[0] == results[1] == results[2]
+    assert "decided after" in str(results[0])
+
+
+def paper_control() -> RunControl:
+    return RunControl(Choice("embedded"), lambda _: None, lambda _: None)
+
+
+def test_decisions_do_not_depend_on_kills(tmp_path: Path) -> None:
+    whole = sequential_experiment(tmp_path / "whole", limits={"episodes": 300})
+    run_experiment(whole, paper_control(), Dealer())
+    broken = sequential_experiment(tmp_path / "broken", limits={"episodes": 300})
+    for kills in range(40):
+        engine = Dealer(workers=1 + kills % 3, killed_after=11)
+        if run_experiment(load(broken), paper_control(), engine).code != INTERRUPTED:
+            break
+    assert kills > 2 and decisions(broken) == decisions(whole)
+
+
+def load(saved: SavedExperiment) -> SavedExperiment:
+    return load_saved(saved.logs, saved.experiment_id, {"LOGS_DIR": str(saved.logs)})
+
+
+def test_time_limit_leaves_claims_open_and_can_be_resumed(tmp_path: Path) -> None:
+    saved = sequential_experiment(tmp_path, limits={"time": 1e-9, "episodes": 300})
+    result = run_experiment(saved, paper_control(), Dealer())
+    assert result.as_json()["verdict"] == "unknown" and result.can_be_resumed
+    for _ in range(100):
+        if not run_experiment(load(saved), paper_control(), Dealer()).can_be_resumed:
+            break
+    assert "decided after" in str(decisions(saved))
+
+
+def test_blast_radius_of_episodes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a share of a fixed number"):
+        sequential_experiment(tmp_path, safety={"blast_radius": {"episodes": 0.5}})
+
+
+def test_experiment_without_faults_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs an arm with faults"):
+        planned(tmp_path, until_decided=True, method=None, hypothesis=[], checks=["no crash"])
+
+
+def test_plan_estimates_cost_from_earlier_run(tmp_path: Path) -> None:
+    saved = sequential_experiment(tmp_path, limits={"episodes": 300})
+    before = "\n".join(decision_lines(saved.plan, None))
+    assert "unknown, since it has not run here yet" in before and "a decision costs: unknown" in before
+    run_experiment(saved, paper_control(), Dealer())
+    last = last_run_of(saved.logs, "On paper")
+    after = "\n".join(decision_lines(saved.plan, last))
+    assert "as in e" in after and "money unknown" in after
+    assert last is not None and last.estimates["control"]["success_rate"] == 1.0
+
+
+def test_plan_estimates_money_where_every_arm_has_cost(tmp_path: Path) -> None:
+    saved = sequential_experiment(tmp_path, limits={"episodes": 300})
+    control = {"success_rate": 0.8, "cost": 0.01}
+    [*_, total] = decision_lines(saved.plan, RunCost("e1", 10.0, 20, 1, {"control": control}))
+    assert "USD" in total and "s with --workers 1" in total
+
+
+def test_paper_engine_without_faults_is_held(tmp_path: Path) -> None:
+    saved = planned(tmp_path, until_decided=True, hypothesis=["success_rate >= 0.6"])
+    engine = Dealer()
+    result = run_on_paper(saved, engine)  # type: ignore[arg-type]
+    assert result.is_whole and len(set(engine.ran)) < 100
