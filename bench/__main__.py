@@ -19,6 +19,7 @@ from bench import (
     startup,
     tls,
     toxiproxy,
+    verdicts,
 )
 from wirefault.lab.toxiproxy import Choice
 
@@ -51,6 +52,10 @@ def main() -> None:
         sample = lab.sample_run_s(folder)
         print(f"sample prompts without faults: {rounded(sample)} (target: 24 in under 5 s)")
         figures["sample"] = sample
+    figures["verdicts"] = rates = verdicts.measure_verdicts()
+    print(
+        f"error rates of verdicts: {rates} (targets: wrong ones at most 0.05, intervals cover at least 0.9)"
+    )
     with tempfile.TemporaryDirectory() as name:
         figures["episodes"] = per_lane = episodes.measure_episodes(Path(name))
         figures["reports"] = read = reports.measure_reports(Path(name) / "logs")

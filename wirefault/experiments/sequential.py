@@ -130,7 +130,7 @@ class _Tally:
     claim: SequentialClaim
     low: dict[int, int] = field(default_factory=lambda: {-1: 0, 0: 0, 1: 0})
     high: dict[int, int] = field(default_factory=lambda: {-1: 0, 0: 0, 1: 0})
-    held: float = -math.inf
+    support: float = -math.inf
     """The highest evidence for the claim at a look."""
     deviated: float = -math.inf
     decision: Decision | None = None
@@ -152,7 +152,7 @@ class _Tally:
         for_claim, against = evidence.above, evidence.below
         if not self.claim.above:
             for_claim, against = against, for_claim
-        self.held, self.deviated = max(self.held, for_claim), max(self.deviated, against)
+        self.support, self.deviated = max(self.support, for_claim), max(self.deviated, against)
 
     def _evidence(self) -> Evidence:
         if self.claim.is_difference:
@@ -286,7 +286,7 @@ def _look(
                 continue
             if place in rejected:
                 tally.decision = tally.decide("deviated", rejected[place])
-            elif tally.held >= math.log(1 / plan.alpha):
+            elif tally.support >= math.log(1 / plan.alpha):
                 tally.decision = tally.decide("held", plan.alpha)
 
 

@@ -1,0 +1,48 @@
+"""pass@k and pass^k: unbiased, with intervals that cover."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from scipy import stats
+
+from wirefault.stats.passes import Tries, consistency, pass_all, pass_any
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+@pytest.mark.parametrize("rate", [0.2, 0.95])
+def test_estimates_are_unbiased(k: int, rate: float) -> None:
+    """The expectation over all outcomes of 8 tries, exactly."""
+    weights = stats.binom.pmf(range(9), 8, rate)
+    every = [(pass_all([Tries(c, 8)], k), pass_any([Tries(c, 8)], k)) for c in range(9)]
+    alls = sum(weight * each.value for weight, (each, _) in zip(weights, every, strict=True) if each)
+    anys = sum(weight * each.value for weight, (_, each) in zip(weights, every, strict=True) if each)
+    assert (alls, anys) == (pytest.approx(rate**k), pytest.approx(1 - (1 - rate) ** k))
+
+
+@pytest.mark.parametrize("rates", [(0.9, 0.9), (0.5, 0.97), (0.1, 1.0)])
+def test_intervals_cover_whatever_the_rates(rates: tuple[float, float]) -> None:
+    """The coverage over all outcomes of 5 tries at two prompts, exactly."""
+    truth = sum(rate**3 for rate in rates) / 2
+    covered = 0.0
+    for first, second in product(range(6), repeat=2):
+        interval = pass_all([Tries(first, 5), Tries(second, 5)], 3)
+        assert interval is not None
+        weight = stats.binom.pmf(first, 5, rates[0]) * stats.binom.pmf(second, 5, rates[1])
+        covered += weight * (interval.low <= truth <= interval.high)
+    assert covered >= 0.9
+
+
+def test_prompts_with_too_few_tries_are_left_out() -> None:
+    rate = pass_all([Tries(3, 3), Tries(1, 2)], 3)
+    assert rate is not None and (rate.prompts, rate.value) == (1, 1.0) and rate.low < 0.9
+    assert pass_all([Tries(1, 2)], 3) is None and pass_any([], 1) is None
+    with pytest.raises(ValueError, match="at least 1"):
+        pass_all([Tries(1, 1)], 0)
+
+
+def test_consistency_is_share_of_pairs_that_end_alike() -> None:
+    assert consistency([Tries(4, 4), Tries(0, 4)]) == 1.0
+    assert consistency([Tries(2, 4)]) == pytest.approx(2 / 6)
+    assert consistency([Tries(1, 1)]) is None

@@ -1,0 +1,62 @@
+"""Kaplan-Meier against scipy, and what censoring does to means and percentiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from wirefault.stats.survival import (
+    Duration,
+    kaplan_meier,
+    mean_time,
+    survival_limits,
+    time_interval,
+    time_percentile,
+)
+
+
+def sample(seed: int, n: int) -> list[Duration]:
+    rng = np.random.default_rng(seed)
+    times, limits = rng.exponential(2, n).round(1) + 0.1, rng.exponential(4, n).round(1) + 0.1
+    return [Duration(float(min(t, c)), bool(t <= c)) for t, c in zip(times, limits, strict=True)]
+
+
+@pytest.mark.filterwarnings("ignore:The confidence interval is undefined")
+@pytest.mark.parametrize(("seed", "n"), [(1, 5), (2, 40), (3, 400)])
+def test_estimate_and_limits_are_those_of_scipy(seed: int, n: int) -> None:
+    durations = sample(seed, n)
+    data = stats.CensoredData(
+        uncensored=[d.seconds for d in durations if d.ended],
+        right=[d.seconds for d in durations if not d.ended],
+    )
+    theirs = stats.ecdf(data).sf
+    limits = theirs.confidence_interval(0.9, method="log-log")
+    for step in kaplan_meier(durations):
+        assert step.survival == pytest.approx(theirs.evaluate(step.seconds))
+        if 0 < step.survival < 1:
+            low, high = survival_limits(step, 0.9)
+            assert low == pytest.approx(limits.low.evaluate(step.seconds))
+            assert high == pytest.approx(limits.high.evaluate(step.seconds))
+
+
+def test_unrecovered_failure_makes_mean_a_lower_bound() -> None:
+    recovered = [Duration(2.0, ended=True), Duration(4.0, ended=True)]
+    assert mean_time(recovered) is not None and mean_time(recovered).seconds == 3.0  # type: ignore[union-attr]
+    mean = mean_time([*recovered, Duration(10.0, ended=False)])
+    assert mean is not None and mean.is_bound and mean.seconds > 3.0
+    assert mean_time([]) is None
+
+
+def test_percentile_that_was_not_reached_is_unknown() -> None:
+    steps = kaplan_meier([Duration(1.0, ended=True), Duration(9.0, ended=False), Duration(9.0, ended=False)])
+    assert time_percentile(steps, 30) == 1.0 and time_percentile(steps, 50) is None
+    assert time_interval(steps, 50)[1] is None
+
+
+def test_interval_of_median_covers_it() -> None:
+    covered = 0
+    for seed in range(300):
+        low, high = time_interval(kaplan_meier(sample(seed, 60)), 50)
+        covered += (low or 0.0) <= 2 * np.log(2) + 0.15 and (high or np.inf) >= 2 * np.log(2) + 0.05
+    assert covered / 300 >= 0.85

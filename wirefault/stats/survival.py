@@ -1,0 +1,108 @@
+"""Times until an event that some observations did not live to see: Kaplan-Meier. Pure.
+
+A failure without recovery is censored: its time is known to be longer than what was observed. Leaving it out
+would reward giving up. E. L. Kaplan and P. Meier, "Nonparametric Estimation from Incomplete Observations",
+Journal of the American Statistical Association 53 (1958), 457-481.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+
+@dataclass(frozen=True)
+class Duration:
+    """How long something was observed."""
+
+    seconds: float
+    ended: bool
+    """Whether the event came then; else the time is censored."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The estimate from one event time until the next."""
+
+    seconds: float
+    at_risk: int
+    events: int
+    survival: float
+    """Share whose time is longer."""
+    greenwood: float
+    """Variance of ``survival``, divided by its square; infinite where it is 0."""
+
+
+def kaplan_meier(durations: Iterable[Duration]) -> list[Step]:
+    """Return the estimate at each time with an event, in order; empty without an event."""
+    ordered = sorted(durations, key=lambda each: each.seconds)
+    steps: list[Step] = []
+    survival, greenwood, at = 1.0, 0.0, 0
+    while at < len(ordered):
+        seconds = ordered[at].seconds
+        same = [each for each in ordered[at:] if each.seconds == seconds]
+        events, at_risk = sum(each.ended for each in same), len(ordered) - at
+        at += len(same)
+        if events:
+            survival *= 1 - events / at_risk
+            left = at_risk - events
+            greenwood = greenwood + events / (at_risk * left) if left else math.inf
+            steps.append(Step(seconds, at_risk, events, survival, greenwood))
+    return steps
+
+
+def time_percentile(steps: Sequence[Step], percent: float) -> float | None:
+    """Return the least time within which that share ended; None if so many did not end."""
+    return _first_below(((step.seconds, step.survival) for step in steps), 1 - percent / 100)
+
+
+def time_interval(
+    steps: Sequence[Step], percent: float, confidence: float = 0.9
+) -> tuple[float | None, float | None]:
+    """Return the interval of a percentile; an end is None where the data do not bound it.
+
+    By inverting the log-log limits of the estimate (R. Brookmeyer and J. Crowley, "A Confidence Interval for
+    the Median Survival Time", Biometrics 38 (1982), 29-41).
+    """
+    limits = [(step.seconds, *survival_limits(step, confidence)) for step in steps]
+    share = 1 - percent / 100
+    low = _first_below(((seconds, low) for seconds, low, _ in limits), share)
+    return low, _first_below(((seconds, high) for seconds, _, high in limits), share)
+
+
+def survival_limits(step: Step, confidence: float = 0.9) -> tuple[float, float]:
+    """Return the log-log limits of the estimate at one step; 0 and 1 where it has no variance estimate."""
+    if not 0 < step.survival < 1:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    log = math.log(step.survival)
+    spread = math.exp(z * math.sqrt(step.greenwood) / -log)
+    return math.exp(log * spread), math.exp(log / spread)
+
+
+def _first_below(points: Iterable[tuple[float, float]], share: float) -> float | None:
+    return next((seconds for seconds, survival in points if survival <= share + 1e-12), None)
+
+
+@dataclass(frozen=True)
+class MeanTime:
+    """The mean time until the event, as far as it was observed."""
+
+    seconds: float
+    """The mean, or its lower bound."""
+    is_bound: bool
+    """Whether the longest times are censored, so that the mean may be longer without limit."""
+
+
+def mean_time(durations: Sequence[Duration]) -> MeanTime | None:
+    """Return the area below the estimate up to the longest observed time; None without durations."""
+    if not durations:
+        return None
+    end = max(each.seconds for each in durations)
+    area, before, survival = 0.0, 0.0, 1.0
+    for step in kaplan_meier(durations):
+        area += survival * (step.seconds - before)
+        before, survival = step.seconds, step.survival
+    return MeanTime(area + survival * (end - before), survival > 1e-12)
