@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +20,9 @@ from typing import Any
 import httpx
 import pytest
 
-from wirefault import Experiment
+from wirefault import Experiment, tool
+from wirefault.core.errors import InputError
+from wirefault.history.events import WentPastLab
 
 pytestmark = pytest.mark.slow
 
@@ -128,3 +137,177 @@ def test_function_without_calls_is_unknown() -> None:
     ).run(say=quiet)
     assert report.verdict == "unknown"
     assert "no fault reached it" in report.because
+
+
+def test_report_has_arms_episodes_and_metrics(shop: Shop) -> None:
+    seen: list[tuple[float, int]] = []
+    events: list[str] = []
+
+    def agent(prompt: str, context: Any) -> dict[str, str]:
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.get(f"{shop.url}/orders")
+        seen.append((context.elapsed, context.metrics.calls))
+        return {"response": f"Looked for {prompt}."}
+
+    report = Experiment(
+        subject=agent,
+        wiring=wired(shop),
+        prompts=["apples"],
+        faults=[{"fault": "server_error", "links": "shop"}],
+        checks=["completes", lambda episode: "apples" in episode.answer],
+        seed=1,
+    ).run(
+        say=quiet,
+        on_event=lambda event: events.append(event.event),
+        after_attempt=lambda context, answer: (context.attempt, answer),
+    )
+    assert report.verdict == "held", str(report)
+    assert list(report.arms) == ["control", "method", "control-after"]
+    [episode] = report.arms["method"].episodes
+    assert episode.answer == "Looked for apples." and episode.probed == [(1, "Looked for apples.")]
+    assert episode.metrics.calls == 1 and episode.metrics.failed_calls == 1
+    assert [(fault.fault, fault.injected) for fault in episode.metrics.faults] == [("server_error", True)]
+    assert len(seen) == 3 and all(elapsed >= 0 for elapsed, _ in seen)
+    assert events.count("run_finished") == 3 and "exchange" in events
+
+
+class Talker:
+    """An agent that remembers."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def run(self, prompt: str) -> str:
+        self.heard.append(prompt)
+        await asyncio.sleep(0)
+        return " ".join(self.heard)
+
+
+def test_class_with_coroutine_takes_turns_from_callable() -> None:
+    report = Experiment(
+        subject=Talker,
+        prompts=[{"turns": ["one", lambda history: "two" if len(history) == 2 else None]}],
+        checks=[lambda episode: episode.answer == "one two", "completes"],
+    ).run(say=quiet)
+    assert report.verdict == "held", str(report)
+    assert list(report.arms) == ["checks"]
+
+
+def test_check_that_fails_without_faults_is_deviated() -> None:
+    report = Experiment(
+        subject=lambda prompt: "no idea", prompts=["one"], checks=[{"answer_contains": "Oslo"}]
+    ).run(say=quiet)
+    assert report.verdict == "deviated", str(report)
+
+
+def test_coroutine_runs_in_callers_loop(shop: Shop) -> None:
+    async def main() -> None:
+        loops = []
+        async with httpx.AsyncClient() as client:
+
+            async def agent(prompt: str) -> str:
+                loops.append(asyncio.get_running_loop())
+                with contextlib.suppress(httpx.HTTPError):
+                    await client.get(f"{shop.url}/orders")
+                return "Looked."
+
+            experiment = Experiment(
+                subject=agent,
+                prompts=["Look"],
+                faults=[{"fault": "server_error", "links": "tools"}],
+                checks=["completes"],
+            )
+            report = await experiment.run_async(say=quiet)
+        assert report.verdict == "held", str(report)
+        assert set(loops) == {asyncio.get_running_loop()}
+        # in a running loop, the other way blocks it and has a loop for the subject
+        assert Experiment(subject=Talker, prompts=["one"], checks=["completes"]).run(say=quiet).passed
+
+    asyncio.run(main())
+
+
+def test_connection_from_before_is_noticed(shop: Shop) -> None:
+    with httpx.Client(limits=httpx.Limits(keepalive_expiry=600)) as client:
+        client.get(f"{shop.url}/orders")  # kept open
+
+        def agent(prompt: str) -> str:
+            client.get(f"{shop.url}/orders")
+            return "Looked."
+
+        report = Experiment(
+            subject=agent,
+            prompts=["Look"],
+            faults=[{"fault": "server_error", "links": "tools"}],
+            checks=["completes"],
+        ).run(say=quiet)
+    assert report.verdict == "unknown", str(report)
+    past = [event for event in report.arms["method"].episodes[0].events if isinstance(event, WentPastLab)]
+    assert past and "open before the attempt" in past[0].program
+
+
+def test_variables_and_sockets_are_restored(shop: Shop) -> None:
+    before = dict(os.environ), socket.socket.connect, socket.getaddrinfo, ssl.SSLContext.wrap_socket
+    Experiment(subject=lambda prompt: "Done.", prompts=["one"], checks=["completes"]).run(say=quiet)
+    after = dict(os.environ), socket.socket.connect, socket.getaddrinfo, ssl.SSLContext.wrap_socket
+    assert after == before
+
+
+def test_child_process_is_intercepted(shop: Shop) -> None:
+    program = f"import urllib.request as u; print(u.urlopen('{shop.url}/orders').status)"
+
+    def agent(prompt: str) -> str:
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
+
+    report = Experiment(
+        subject=agent,
+        prompts=["Look"],
+        faults=[{"fault": "server_error", "links": "tools"}],
+        checks=[{"answer_contains": "HTTP Error 50"}],
+    ).run(say=quiet)
+    assert report.verdict == "held", str(report)
+
+
+def test_function_that_never_returns_is_invalid_afterwards() -> None:
+    released = threading.Event()
+
+    def agent(prompt: str) -> str:
+        released.wait(60)
+        return "Late."
+
+    report = Experiment(
+        subject=agent, prompts=["one", "two"], checks=["completes"], settings={"attempt_time": 0.2}
+    ).run(say=quiet)
+    released.set()
+    assert report.verdict == "deviated", str(report)
+    first, second = report.episodes
+    assert "no answer within" in first.why or first.outcome == "crash"
+    assert second.outcome == "invalid" and "cannot be ended" in second.why
+
+
+def test_tools_of_this_process_are_struck() -> None:
+    orders: list[str] = []
+
+    @tool(writes=True)
+    def order(item: str) -> str:
+        orders.append(item)
+        return "ordered"
+
+    def agent(prompt: str) -> str:
+        with contextlib.suppress(Exception):  # as a client of the tool raises it
+            return order("apple")
+        return "I could not confirm the order."
+
+    report = Experiment(
+        subject=agent,
+        prompts=["Order one apple"],
+        faults=[{"fault": "server_error", "links": "functions"}],
+        checks=["completes"],
+    ).run(say=quiet)
+    assert report.verdict == "held", str(report)
+
+
+def test_workers_need_name_of_function() -> None:
+    experiment = Experiment(subject=Talker, prompts=["one"], checks=["completes"])
+    with pytest.raises(InputError, match="must be 1 for a function of this process"):
+        experiment.run(workers=2)

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from wirefault.core.errors import nearest
+from wirefault.core.identity import text_digest
 from wirefault.core.plugins import any_function_name, is_known_here
 from wirefault.experiments.assertions.registry import entry_of, entry_schema, looks_like_statement
 from wirefault.experiments.estimates import Population, Terms
@@ -192,6 +193,7 @@ def _with_names(entry: Any) -> Any:
         first = {"prompt": turns[0]} if len(turns) == 2 else {"turns": turns[:-1]}
         entry = {key: value for key, value in entry.items() if key != "turns"} | first
         entry["next_turn"] = turns[-1]
+        entry.setdefault("id", f"turns-{text_digest(' '.join(map(str, turns[:-1])), 4).hex()}")
     if callable(entry.get("next_turn")):
         entry = {**entry, "next_turn": any_function_name(entry["next_turn"])}
     return entry

@@ -38,6 +38,7 @@ from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.function import FunctionSubject, Probe
 from wirefault.subjects.subject import Subject
+from wirefault.subjects.surroundings import own_function_variables
 from wirefault.subjects.taps.opening import authority_of, trust_files
 from wirefault.subjects.taps.this_process import ThisProcessTap
 from wirefault.subjects.taps.watch import WatchedSubject, allowed, can_list_sockets
@@ -223,6 +224,7 @@ class InPlaceEngine:
             trust,
             allowed(topology, InterceptSpec()),
             lambda host: scripted and is_model_host(host),
+            own_function_variables(topology),
         )
 
         def poll() -> None:

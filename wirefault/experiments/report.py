@@ -2,11 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.facts import views_in
+from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.run_experiment import ExperimentResult
-from wirefault.experiments.verdict import Check, ExperimentVerdict
+from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
+from wirefault.history.events import Event
+from wirefault.history.reader import read_run
+from wirefault.judging.metrics import Metrics, metrics_of
+from wirefault.judging.oracle.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class EpisodeReport:
+    """One episode: a prompt in one repetition."""
+
+    arm: str
+    view: EpisodeView
+    """Its requests, answers and tool calls, as assertions see them."""
+    events: Sequence[Event]
+    """Its typed events."""
+    probed: Sequence[object]
+    """What ``after_attempt`` returned, for each attempt."""
+
+    @property
+    def episode(self) -> str:
+        """Its key."""
+        return self.view.episode
+
+    @property
+    def prompt(self) -> str:
+        """The user's text."""
+        return self.view.prompt
+
+    @property
+    def outcome(self) -> Outcome:
+        """Its outcome, such as ``success`` or ``duplicate``."""
+        return self.view.judgement.outcome
+
+    @property
+    def why(self) -> str:
+        """The reason for the outcome, in a sentence."""
+        return self.view.judgement.why
+
+    @property
+    def answer(self) -> str | None:
+        """The last answer; None without one."""
+        return self.view.answer
+
+    @property
+    def seconds(self) -> float:
+        """Duration of its attempts."""
+        return self.view.seconds
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Calls, tokens, first token times, conversation, history and faults."""
+        return metrics_of(self.events, self.episode)
+
+
+@dataclass(frozen=True)
+class ArmReport:
+    """One arm with its episodes; ``result`` has its measures."""
+
+    result: ArmResult
+    episodes: Sequence[EpisodeReport]
+
+    @property
+    def name(self) -> str:
+        """``control``, ``method``, ``control-after``, or the name of a variant."""
+        return self.result.name
+
+    @property
+    def measures(self) -> Mapping[str, str]:
+        """Each measure as a text."""
+        return {name: measure.text for name, measure in self.result.measures.items()}
 
 
 @dataclass(frozen=True)
@@ -40,6 +114,35 @@ class ExperimentReport:
         """Each statement about each arm."""
         assert self.result.judged is not None
         return self.result.judged.checks
+
+    @cached_property
+    def arms(self) -> Mapping[str, ArmReport]:
+        """The arms that were run, by name."""
+        planned = {arm.name: arm for arm in self.result.plan.arms}
+        return {
+            arm.name: ArmReport(arm, tuple(self._episodes(planned[arm.name]))) for arm in self.result.arms
+        }
+
+    @property
+    def episodes(self) -> list[EpisodeReport]:
+        """The episodes of all arms, in the order in which they ran."""
+        return [episode for arm in self.arms.values() for episode in arm.episodes]
+
+    def _episodes(self, arm: PlannedArm) -> list[EpisodeReport]:
+        """The last run of each episode."""
+        saved = self.result.saved
+        episodes: dict[str, EpisodeReport] = {}
+        for run_id in saved.run_ids(arm):
+            events = read_run(saved.logs, run_id)
+            for view in views_in(run_id, events):
+                own = [event for event in events if getattr(event, "episode", None) == view.episode]
+                probed = [
+                    value
+                    for (run, episode, _), value in self.probed.items()
+                    if (run, episode) == (run_id, view.episode)
+                ]
+                episodes[view.episode] = EpisodeReport(arm.name, view, own, probed)
+        return list(episodes.values())
 
     def __str__(self) -> str:
         lines = [f"{self.verdict}: {self.because}"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 from contextlib import redirect_stdout
 from functools import cache
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
 from typing import NoReturn
@@ -114,8 +115,14 @@ class AttemptRunner:
     """
 
     def __init__(
-        self, recorder: Recorder, manager: ManagerClient, topology: Topology, subject: Subject
+        self,
+        recorder: Recorder,
+        manager: ManagerClient,
+        topology: Topology,
+        subject: Subject,
+        gateway: Path = Path(),
     ) -> None:
+        self._gateway = gateway
         self.not_armed = 0
         self.why_not = ""
         self._recorder = recorder
@@ -173,7 +180,14 @@ class AttemptRunner:
         emit = self._recorder.emit
         make_turn = self._turn_makers.of(prompt.next_turn, settings.attempt_time)
         context = AttemptContext(
-            identity, settings, self._topology, emit, prompt.turns, begin_turn, make_turn
+            identity,
+            settings,
+            self._topology,
+            emit,
+            prompt.turns,
+            begin_turn,
+            make_turn,
+            gateway=self._gateway,
         )
         start, clock = time.time(), time.perf_counter()
         try:

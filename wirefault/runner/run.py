@@ -86,7 +86,7 @@ class Runner:
         self._record = self._recorder.record
         gateway = history_file(configuration.logs, run_id, "gateway", topology.lane)
         limited = budgeted(subject, load_budgets(self.settings.budgets), Tail(gateway))
-        self._attempts = AttemptRunner(self._recorder, self._manager, topology, limited)
+        self._attempts = AttemptRunner(self._recorder, self._manager, topology, limited, gateway)
         self._world = WorldProbe(self._wiring.world or WorldSpec(), self._wiring.folder, time.time)
         self._judge = EpisodeJudge(self._recorder, configuration.effects, listener.say)
 

@@ -192,6 +192,8 @@ class FunctionSubject(Subject):
             turn=turn,
             headers=identity.headers(""),
             links={},
+            started=context.started,
+            gateway=str(context.gateway.absolute()),
         )
 
 

@@ -144,6 +144,8 @@ class PythonSubject(Subject):
             turn=turn,
             headers=identity.headers(""),
             links=self._surroundings.links,
+            started=context.started,
+            gateway=str(context.gateway.absolute()),
         )
 
 

@@ -11,12 +11,16 @@ import inspect
 import json
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wirefault.judging.metrics import Metrics
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,22 @@ class PythonContext:
     headers: Mapping[str, str]
     # addresses by link
     links: Mapping[str, str]
+    # when the attempt began, in seconds since the epoch
+    started: float = 0.0
+    # the gateway's history of the run
+    gateway: str = ""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the attempt began."""
+        return time.time() - self.started
+
+    @property
+    def metrics(self) -> Metrics:
+        """Calls, tokens, times and faults of the attempt so far."""
+        from wirefault.judging.metrics import metrics_so_far
+
+        return metrics_so_far(Path(self.gateway), self.episode, self.attempt)
 
 
 def main() -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import FunctionType
 from typing import Protocol, runtime_checkable
 
 from wirefault.core.identity import Identity
 from wirefault.history.events import EndedBy, ErrorClass, Event, Level, Report
+from wirefault.judging.metrics import Metrics, metrics_so_far
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
 from wirefault.wiring.topology import Topology
@@ -45,6 +48,20 @@ class AttemptContext:
     # Which spent budget ends the attempt, in words; empty if none. A subject may check it and end early;
     # others are ended.
     budget_spent: Callable[[], str] = str
+    # when it began, in seconds since the epoch
+    started: float = field(default_factory=time.time)
+    # the gateway's history of the run
+    gateway: Path = Path()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the attempt began."""
+        return time.time() - self.started
+
+    @property
+    def metrics(self) -> Metrics:
+        """Calls, tokens, times and faults of the attempt so far."""
+        return metrics_so_far(self.gateway, self.identity.episode, self.identity.attempt)
 
 
 @dataclass(frozen=True)

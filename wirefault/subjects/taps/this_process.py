@@ -2,8 +2,8 @@
 
 It replaces ``connect`` of sockets, so that clients made before the block are intercepted too, and makes TLS
 contexts trust the lab's authority. A redirected connection begins with a one-way ``CONNECT``, which names the
-server. Processes that start within the block get the variables of the proxy tap. No variable of this process
-changes: a client that outlives the block is not left with a proxy that has ended.
+server. Processes that start within the block get the variables of the proxy tap. No proxy variable of this
+process changes: a client that outlives the block is not left with a proxy that has ended.
 
 A TLS context that was used within the block keeps the authority's certificate, whose key ends with the lab.
 """
@@ -41,7 +41,7 @@ class ThisProcessTap:
     """Redirects this process's new connections while ``active``; one tap at a time is.
 
     ``is_of_lab``: addresses that are called directly. ``answers_for``: hosts that the lab answers for, which
-    need not be resolved.
+    need not be resolved. ``variables`` are set within the block.
     """
 
     def __init__(
@@ -51,7 +51,9 @@ class ThisProcessTap:
         trust: Trust,
         is_of_lab: Callable[[Address], bool] = lambda _: False,
         answers_for: Callable[[str], bool] = lambda _: False,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
+        self._variables = dict(variables or {})
         self._ingress = ingress
         self._authority = authority
         self._children = proxy_tap(ingress, trust)
@@ -73,13 +75,20 @@ class ThisProcessTap:
         if not _ACTIVE.acquire(blocking=False):
             raise RuntimeError("another experiment runs in this process: run one after the other")
         replaced = list(_replacements(self))
+        before = {name: os.environ.get(name) for name in self._variables}
         try:
+            os.environ.update(self._variables)
             for owner, name, function in replaced:
                 setattr(owner, name, function)
             yield
         finally:
             for owner, name, _ in replaced:
                 _restore(owner, name)
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
             _ACTIVE.release()
 
     @contextmanager

@@ -1,0 +1,118 @@
+"""Figures of an episode's requests: calls, tokens, first token times, conversation, faults. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from wirefault.history.events import Event, Exchange
+from wirefault.history.reader import Tail
+
+
+@dataclass(frozen=True)
+class FaultInCall:
+    """A fault that a request met."""
+
+    link: str
+    fault: str
+    injected: bool
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Figures of the requests so far. A figure that a reply does not report is not in its list or sum."""
+
+    exchanges: Sequence[Exchange]
+
+    @property
+    def history(self) -> Sequence[Exchange]:
+        """All requests on links, in the order in which they began."""
+        return self.exchanges
+
+    @cached_property
+    def model_calls(self) -> Sequence[Exchange]:
+        """The requests that asked a model, including retries."""
+        return [exchange for exchange in self.exchanges if exchange.of_model]
+
+    @property
+    def calls(self) -> int:
+        """Number of requests on all links."""
+        return len(self.exchanges)
+
+    @property
+    def retries(self) -> int:
+        """Number of requests that repeat an earlier one of the same call."""
+        return sum(exchange.try_ > 1 for exchange in self.exchanges)
+
+    @property
+    def failed_calls(self) -> int:
+        """Number of requests without a whole reply, or with an error status."""
+        return sum(
+            exchange.status is None or exchange.status >= 400 or not exchange.reply_complete
+            for exchange in self.exchanges
+        )
+
+    @property
+    def calls_by_link(self) -> dict[str, int]:
+        """Number of requests on each link."""
+        return dict(Counter(exchange.link for exchange in self.exchanges))
+
+    @property
+    def latencies_ms(self) -> list[float]:
+        """Duration of each request."""
+        return [exchange.ms for exchange in self.exchanges]
+
+    @property
+    def tokens_in(self) -> int:
+        """Tokens of the model's requests, as its replies report them."""
+        return sum(exchange.tokens_in or 0 for exchange in self.model_calls)
+
+    @property
+    def tokens_out(self) -> int:
+        """Tokens of the model's replies, as they report them."""
+        return sum(exchange.tokens_out or 0 for exchange in self.model_calls)
+
+    @property
+    def first_token_ms(self) -> list[float]:
+        """Time until the first token of each stream."""
+        return [e.first_token_ms for e in self.model_calls if e.first_token_ms is not None]
+
+    @property
+    def conversation(self) -> list[dict[str, object]]:
+        """The messages of the last model request that is kept as JSON; empty if none is."""
+        for exchange in reversed(self.model_calls):
+            try:
+                messages = json.loads(exchange.request_body or "").get("messages")
+            except (ValueError, AttributeError):  # cut off, or another API
+                continue
+            if isinstance(messages, list):
+                return messages
+        return []
+
+    @property
+    def faults(self) -> list[FaultInCall]:
+        """The faults that requests met, in their order."""
+        return [
+            FaultInCall(exchange.link, met.kind, injected=met.injected)
+            for exchange in self.exchanges
+            for met in exchange.faults
+        ]
+
+
+def metrics_so_far(gateway: Path, episode: str, attempt: int) -> Metrics:
+    """The metrics of an attempt in progress, from the gateway's history."""
+    return metrics_of(Tail(gateway).read(), episode, attempt)
+
+
+def metrics_of(events: Iterable[Event], episode: str, attempt: int | None = None) -> Metrics:
+    """The metrics of one episode, or of one attempt at it."""
+    exchanges = [
+        event
+        for event in events
+        if isinstance(event, Exchange) and event.episode == episode and attempt in (None, event.attempt)
+    ]
+    return Metrics(sorted(exchanges, key=lambda exchange: exchange.start))
