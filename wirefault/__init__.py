@@ -5,7 +5,7 @@ The names below are the Python interface; everything else is internal unless a d
     from wirefault import Experiment
 
     report = Experiment(
-        subject=my_agent, prompts=["Order one apple"], faults=["lost-replies"], checks=["no duplicate"]
+        subject=my_agent, prompts=["Order one apple"], faults=["lose_reply"], checks=["no duplicate"]
     ).run()
     assert report.verdict == "held"
 """

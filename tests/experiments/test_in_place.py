@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support import ROOT
 from wirefault import Experiment, tool
 from wirefault.core.errors import InputError
 from wirefault.history.events import WentPastLab
@@ -311,3 +313,12 @@ def test_workers_need_name_of_function() -> None:
     experiment = Experiment(subject=Talker, prompts=["one"], checks=["completes"])
     with pytest.raises(InputError, match="must be 1 for a function of this process"):
         experiment.run(workers=2)
+
+
+def test_experiment_of_readme_holds(shop: Shop) -> None:
+    [program] = re.findall(
+        r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert len(program.strip().splitlines()) <= 12
+    exec(program.replace("http://127.0.0.1:9000", shop.url), {})
+    assert len(shop.orders) == 3

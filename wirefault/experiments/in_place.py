@@ -1,7 +1,7 @@
 """Run an experiment from Python: in place, if its subject is a function of this process.
 
 report = Experiment(
-    subject=my_agent, prompts=["Order one apple"], faults=["lost-replies"], checks=["no duplicate"]
+    subject=my_agent, prompts=["Order one apple"], faults=["lose_reply"], checks=["no duplicate"]
 ).run()
 assert report.verdict == "held"
 """
@@ -137,29 +137,29 @@ def _run(
     require_packages(plan.configuration.wiring, plan.subject)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
     saved = save(plan, new_run_id())
-    said: list[str] = []
+    messages: list[str] = []
 
     def say_and_keep(message: str) -> None:
-        said.append(message)
+        messages.append(message)
         say(message)
 
     control = RunControl(choice, say_and_keep, lambda _: None, workers, halt=halt or Halt())
     sink = EventSink(saved, hooks.on_event)
     if experiment.is_in_place:
         engine = InPlaceEngine(experiment.subject, sink, hooks)
-        return _reported(run_experiment(saved, control, engine), said, engine.probed)
+        return _reported(run_experiment(saved, control, engine), messages, engine.probed)
     result = run_experiment(saved, control, LocalEngine())
     sink.read()
-    return _reported(result, said, {})
+    return _reported(result, messages, {})
 
 
 def _reported(
-    result: ExperimentResult, said: list[str], probed: dict[tuple[str, str, int], object]
+    result: ExperimentResult, messages: list[str], probed: dict[tuple[str, str, int], object]
 ) -> ExperimentReport:
     if result.code == INTERRUPTED:
         raise KeyboardInterrupt
     if result.judged is None:
-        errors = [line.removeprefix("error: ") for line in said if line.startswith("error: ")]
+        errors = [line.removeprefix("error: ") for line in messages if line.startswith("error: ")]
         why = errors[-1] if errors else f"see {result.saved.folder}"
         raise LabError(f"the experiment {result.saved.experiment_id} did not complete: {why}")
     return ExperimentReport(result, probed)
