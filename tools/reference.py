@@ -22,6 +22,7 @@ from bench.findings.rules.cases import load_cases
 from bench.findings.rules.page import rules_section
 from bench.findings.rules.scores import read_scores
 from tools.assertion_tables import assertion_rows
+from tools.fault_builders import builders_module
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen, toxics_seen
 from tools.lab_world import world_lines
 from wirefault.audit.question import PLACES, QUESTIONS
@@ -395,6 +396,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
     "docs/experiment.schema.json": lambda: schema_of(Experiment),
     ".env.example": dotenv_example,
+    "wirefault/faults/build.py": builders_module,
 }
 
 
