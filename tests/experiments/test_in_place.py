@@ -322,3 +322,12 @@ def test_experiment_of_readme_holds(shop: Shop) -> None:
     assert len(program.strip().splitlines()) <= 12
     exec(program.replace("http://127.0.0.1:9000", shop.url), {})
     assert len(shop.orders) == 3
+
+
+def test_experiment_of_python_page_is_unknown_without_calls() -> None:
+    _, program = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL
+    )[:2]
+    names: dict[str, Any] = {}
+    exec(program, names)
+    assert names["experiment"].run(say=quiet).verdict == "unknown"

@@ -97,9 +97,9 @@ class Metrics:
     def faults(self) -> list[FaultInCall]:
         """The faults that requests met, in their order."""
         return [
-            FaultInCall(exchange.link, met.kind, injected=met.injected)
+            FaultInCall(exchange.link, fault.kind, injected=fault.injected)
             for exchange in self.exchanges
-            for met in exchange.faults
+            for fault in exchange.faults
         ]
 
 
