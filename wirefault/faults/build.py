@@ -73,6 +73,7 @@ __all__ = [
     "api_timeout",
     "auth_error",
     "bad_gateway",
+    "changed_arguments",
     "changed_tools",
     "content_filter",
     "context_length",
@@ -656,6 +657,21 @@ def instruction(
         "text": text,
     }
     return _entry("instruction", link, parameters, conditions)
+
+
+def changed_arguments(
+    link: Link = "all",
+    *,
+    kind: Literal["value", "type", "missing", "extra"] | None = None,
+    argument: str | None = None,
+    **conditions: Unpack[Conditions],
+) -> Entry:
+    """Change an argument of a tool call on its way to the tool."""
+    parameters = {
+        "kind": kind,
+        "argument": argument,
+    }
+    return _entry("changed_arguments", link, parameters, conditions)
 
 
 def api_timeout(
