@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PROSE := '*.py' '*.md'
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray findings dist release-check lock clean
+.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray evaluators findings dist release-check lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -69,6 +69,10 @@ frameworks: setup  ## run thirteen framework agents under every preset; environm
 ray: setup       ## run experiments on a Ray cluster of two nodes; Ray is installed once in .frameworks/ray
 	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"
 	@WIREFAULT_REQUIRE=ray $(BIN)/python -m pytest tests/ray $(ARGS)
+
+evaluators: setup  ## check evaluators of pydantic-evals and DeepEval; installed once in .frameworks/evaluators
+	@test -d .frameworks/evaluators || $(BIN)/python -m pip install --quiet --target .frameworks/evaluators "pydantic-evals>=2,<3" "deepeval>=4,<5"
+	@$(BIN)/python -m pytest tests/experiments/assertions/test_evaluators.py $(ARGS)
 
 findings: setup  ## run the same agents under one fault each, and write docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wirefault.core.errors import InputError, nearest
+from wirefault.experiments.assertions.evaluators import Check, as_check
+from wirefault.experiments.assertions.on_arm import check_episode
+from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.faults.sets.conditions import FaultSetError
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import find_set, preset_names, read_canonical
@@ -15,7 +19,7 @@ from wirefault.judging.findings.rules import RULES
 from wirefault.pytest_plugin import MAX_REPEATS
 from wirefault.wiring.links import Links
 
-_ARGUMENTS = ("faults", "repeats", "expect", "allow", "paid")
+_ARGUMENTS = ("faults", "repeats", "expect", "allow", "checks", "paid")
 _RULES = tuple(rule.name for rule in RULES)
 
 
@@ -33,6 +37,8 @@ class Mark:
     """Rules that may find something."""
     paid: bool = False
     """Whether the test costs money."""
+    checks: tuple[Check, ...] = ()
+    """Run after the episode, outside of the lab."""
 
     @property
     def by_chance(self) -> bool:
@@ -67,6 +73,7 @@ def read_mark(
         _rules("expect", named.get("expect", ())),
         _rules("allow", named.get("allow", ())),
         paid,
+        _checks(named.get("checks", ())),
     )
 
 
@@ -111,6 +118,21 @@ def _json(value: object) -> str:
         return json.dumps(value)
     except (TypeError, ValueError) as error:
         raise InputError(f"faults: {error}") from None
+
+
+def _checks(value: object) -> tuple[Check, ...]:
+    """Assertions as an experiment has them, evaluators of other packages, and functions of the episode."""
+    entries = value if isinstance(value, list | tuple) else (value,)
+    checks: list[Check] = []
+    for entry in entries:
+        try:
+            if isinstance(entry, str | dict):
+                checks.append(partial(check_episode, parse_assertion(entry)))
+            else:
+                checks.append(as_check(entry))
+        except (TypeError, ValueError) as error:
+            raise InputError(f"checks: {error}") from None
+    return tuple(checks)
 
 
 def _rules(name: str, value: object) -> tuple[str, ...]:

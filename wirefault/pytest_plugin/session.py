@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from hashlib import blake2b
@@ -19,7 +19,11 @@ from wirefault.core.errors import InputError, UserError
 from wirefault.core.files import OUTPUT_FOLDER
 from wirefault.core.lab_folder import output_folder
 from wirefault.core.signing import take_key_variable
+from wirefault.experiments.assertions.episode_view import NO_ANSWER, episode_views
+from wirefault.history.events import Event
 from wirefault.judging.account import FaultAccount
+from wirefault.judging.checker import CheckResult
+from wirefault.judging.judge import judge_run
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.pytest_plugin import MARKER, option, session_seed
 from wirefault.pytest_plugin.fixture import Wirefault
@@ -117,8 +121,13 @@ class MarkedTests:
             return None
         if isinstance(episodes[0].error, pytest.skip.Exception):
             return None
+        lab = self._running()[0]
         repeated = without_repetition(item.nodeid)[1] > 0
-        return judge_test(mark, run.summary, run.record.events, run.failure, repeated=repeated)
+        with lab.outside():
+            checked = list(_checked(mark, run.record.events, answered=episodes[0].answer is not None))
+        return judge_test(
+            mark, run.summary, run.record.events, run.failure, repeated=repeated, checked=checked
+        )
 
     def _reported(
         self, item: pytest.Item, mark: Mark, verdict: TestVerdict, episode: Episode, *, passed: bool
@@ -213,6 +222,16 @@ class MarkedTests:
         if not self.paid and (models or intercept.models) == "own":
             changed["refuse"] = [*intercept.refuse, *_PROVIDERS]
         return build_wiring(replace(file, data={**file.data, "intercept": changed}), folder)
+
+
+def _checked(mark: Mark, events: Sequence[Event], *, answered: bool) -> Iterator[CheckResult]:
+    """The results of the mark's checks."""
+    for view in episode_views(judge_run(events)) if mark.checks else ():
+        for check in mark.checks:
+            result = check(view)
+            if result.passed is None and not answered and result.message == NO_ANSWER:
+                result = replace(result, message="the test recorded no answer: wirefault.answer(...)")
+            yield result
 
 
 def episode_key(nodeid: str) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from wirefault.history.events import ConnectionEnded, Event, Exchange
 from wirefault.judging.account import FaultAccount
+from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.summary import Summary
 from wirefault.pytest_plugin.mark import Mark
@@ -30,12 +31,18 @@ class TestVerdict:
 
 
 def judge_test(
-    mark: Mark, summary: Summary, events: Sequence[Event], failure: str = "", *, repeated: bool = False
+    mark: Mark,
+    summary: Summary,
+    events: Sequence[Event],
+    failure: str = "",
+    *,
+    repeated: bool = False,
+    checked: Sequence[CheckResult] = (),
 ) -> TestVerdict:
     """Judge a test whose body passed.
 
     ``failure``: why the lab failed; empty if it did not. ``repeated``: the test has other repetitions, in
-    which the fault may have been drawn.
+    which the fault may have been drawn. ``checked``: the results of the mark's checks.
     """
 
     def verdict(kind: Kind, *reasons: str, findings: Sequence[Finding] = ()) -> TestVerdict:
@@ -54,12 +61,22 @@ def judge_test(
     if unexpected:
         sentences = [f"{each.rule} ({each.severity}): {each.text}" for each in unexpected]
         return verdict("failed", *sentences, findings=unexpected)
+    if deviating := [result for result in checked if result.applies and result.passed is False]:
+        return verdict("failed", *map(_sentence, deviating))
     if missing := _missing(mark, summary.faults):
         kind: Kind = "not drawn" if repeated and _only_undrawn(missing) else "unknown"
         return verdict(kind, *map(_why, missing))
     if absent := [rule for rule in mark.expect if rule not in names]:
         return verdict("failed", *(f"the finding {rule} was expected, and did not occur" for rule in absent))
+    if open_checks := [result for result in checked if result.passed is None]:
+        return verdict("unknown", *map(_sentence, open_checks))
     return verdict("passed")
+
+
+def _sentence(result: CheckResult) -> str:
+    """A check that did not pass, in words."""
+    parts = [result.measured, f"expected: {result.expected}" if result.expected else "", result.message]
+    return f"{result.name}: {'; '.join(filter(None, parts)) or 'not fulfilled'}"
 
 
 def paid_host(events: Sequence[Event]) -> str:

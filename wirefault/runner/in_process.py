@@ -59,6 +59,7 @@ class InProcessLab:
         self._lab = Lab(configuration, toxiproxy, lanes=lanes)
         self._stack = ExitStack()
         self._changes: list[Mapping[str, str | None]] = []
+        self._before: Mapping[str, str | None] = {}
 
     def __enter__(self) -> InProcessLab:
         with ExitStack() as stack:
@@ -95,11 +96,21 @@ class InProcessLab:
         """Make the changes in ``os.environ`` within the block. Clients read it when they are created."""
         changes = self._changes[lane]
         before = {name: os.environ.get(name) for name in changes}
+        self._before = before
         _apply(changes)
         try:
             yield
         finally:
             _apply(before)
+
+    @contextmanager
+    def outside(self, lane: int = 0) -> Iterator[None]:
+        """Undo the changes of ``environment`` within the block, for code that is not under test."""
+        _apply(self._before)
+        try:
+            yield
+        finally:
+            _apply(self._changes[lane])
 
     def run(
         self,

@@ -128,6 +128,9 @@ def _reply_of(exchange: Exchange) -> ModelReply | None:
         return None
 
 
+NO_ANSWER = "the wiring does not say where the subject's answer is"
+
+
 @dataclass(frozen=True)
 class EpisodeView:
     """One episode with all its attempts, or one of its user turns (from 1) if ``turn`` is set."""
@@ -184,7 +187,7 @@ class EpisodeView:
         if end.ended_by == "report" and end.report is not None:
             return end.response or end.report.answer
         if end.ended_by == "text" and not end.response:
-            raise NotRecorded("the wiring does not say where the subject's answer is")
+            raise NotRecorded(NO_ANSWER)
         return end.response if end.ended_by == "text" else None
 
     @property
