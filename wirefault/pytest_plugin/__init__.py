@@ -10,7 +10,7 @@ pytest imports this module at every start, so it imports nothing else of the lib
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -38,6 +38,7 @@ _OPTIONS = (
 )
 _tests = pytest.StashKey["MarkedTests"]()
 _seed = pytest.StashKey[int]()
+_configs: list[pytest.Config] = []  # the last is the session's; an outer one runs this one with pytester
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -56,6 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", _MARKER_HELP)
     whole_number(config, "seed", 0, _MAX_SEED)
     whole_number(config, "repeats", 1, MAX_REPEATS)
+    _configs.append(config)
+    config.add_cleanup(lambda: _configs.remove(config))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -156,6 +159,29 @@ def _marked_tests(config: pytest.Config) -> MarkedTests:
         config.stash[_tests] = MarkedTests(config)
         config.add_cleanup(config.stash[_tests].close)
     return config.stash[_tests]
+
+
+def assert_survives(
+    agent: Callable[[str], object],
+    *,
+    prompts: Sequence[object],
+    faults: object = "",
+    checks: object = (),
+    repeats: int = 1,
+    allow: object = (),
+    expect: object = (),
+) -> None:
+    """Call the agent with each prompt under the faults, an episode each, and fail as a marked test would.
+
+    ``prompts`` are texts or entries of a prompts file; the other arguments are the marker's. An exception is
+    the agent's crash, and its result is its answer.
+    """
+    from wirefault.pytest_plugin.survives import survive
+
+    if not _configs:
+        raise RuntimeError("assert_survives: call it in a test that pytest runs, with the plug-in wirefault")
+    named = {"faults": faults, "checks": checks, "repeats": repeats, "allow": allow, "expect": expect}
+    survive(_marked_tests(_configs[-1]), agent, prompts, named)
 
 
 def _reports(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:

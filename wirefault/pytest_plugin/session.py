@@ -33,9 +33,10 @@ from wirefault.pytest_plugin.verdict import (
     calls_seen,
     judge_test,
     links_named_by_port,
+    paid_models,
     without_repetition,
 )
-from wirefault.report.next_command import why_line
+from wirefault.report import next_command
 from wirefault.runner.in_process import Episode, InProcessLab
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.wiring.links import MODEL_HOSTS
@@ -73,8 +74,12 @@ class MarkedTests:
         if marker is not None and marker.kwargs.get("paid") is True and not self.paid:
             pytest.skip(f"costs money: {_ASK}")
         self._name_links(links)
-        lab, configuration = self._running()
+        lab, configuration = self.running()
         if marker is not None:
+            models = paid_models(configuration.wiring.links)
+            if models and not self.paid and marker.kwargs.get("paid") is not False:
+                why = f"the link {models[0]} leads to a model that costs money"
+                pytest.skip(f"{why}: {_ASK}, or say paid=False")
             try:
                 mark = read_mark(
                     marker.args, marker.kwargs, lab.topology().links, option(self.config, "faults")
@@ -95,13 +100,13 @@ class MarkedTests:
                 pytrace=False,
             )
         mark = self._marks.pop(item.nodeid)
-        lab, configuration = self._running()
+        lab, configuration = self.running()
         settings = configuration.settings.model_copy(update={"seed": self.seed, "faults": mark.faults})
         episodes: list[Episode] = []
         passed = False
         try:
             with (
-                _lab_failures(),
+                lab_failures(),
                 lab.episode(Prompt(episode_key(item.nodeid), item.nodeid), settings) as episode,
             ):
                 episodes.append(episode)
@@ -121,25 +126,31 @@ class MarkedTests:
             return None
         if isinstance(episodes[0].error, pytest.skip.Exception):
             return None
-        lab = self._running()[0]
-        repeated = without_repetition(item.nodeid)[1] > 0
+        return self.verdict(mark, episodes[0], repeated=without_repetition(item.nodeid)[1] > 0)
+
+    def verdict(self, mark: Mark, episode: Episode, *, repeated: bool) -> TestVerdict:
+        """What a finished episode says; the mark's checks run now, outside of the lab."""
+        run, lab = episode.run, self.running()[0]
         with lab.outside():
-            checked = list(_checked(mark, run.record.events, answered=episodes[0].answer is not None))
+            checked = list(_checked(mark, run.record.events, answered=episode.answer is not None))
         return judge_test(
             mark, run.summary, run.record.events, run.failure, repeated=repeated, checked=checked
         )
+
+    def why_line(self, episode: Episode) -> str:
+        """The command that shows the episode."""
+        return next_command.why_line(episode.run_id, episode.prompt.key, self.running()[1].logs)
 
     def _reported(
         self, item: pytest.Item, mark: Mark, verdict: TestVerdict, episode: Episode, *, passed: bool
     ) -> str:
         """Put the verdict into the test's report; its text."""
         kind = verdict.kind if passed or verdict.kind == "paid" else "failed"
-        logs = self._running()[1].logs
         unknown = "unknown: " if verdict.kind == "unknown" else ""
         lines = [f"{unknown}{reason}" for reason in verdict.reasons]
-        lines += [_fault_line(row) for row in verdict.faults]
+        lines += [fault_line(row) for row in verdict.faults]
         again = shlex.join(["pytest", item.nodeid, f"--wirefault-seed={self.seed}"])
-        why = why_line(episode.run_id, episode.prompt.key, logs)
+        why = self.why_line(episode)
         if mark.by_chance and (ports := links_named_by_port(episode.run.record.events)):
             again += (
                 f"  # other draws if {' or '.join(ports)} changes: name it by the fixture wirefault_links"
@@ -154,13 +165,13 @@ class MarkedTests:
             ("wirefault_run", episode.run_id),
             ("wirefault_calls", calls),
             ("wirefault_reasons", "\n".join(verdict.reasons)),
-            ("wirefault_faults", "\n".join(_fault_line(row) for row in verdict.faults)),
+            ("wirefault_faults", "\n".join(fault_line(row) for row in verdict.faults)),
             ("wirefault_again", again),
             ("wirefault_why", why),
         ]
         return text
 
-    def _running(self) -> tuple[InProcessLab, Configuration]:
+    def running(self) -> tuple[InProcessLab, Configuration]:
         """The lab, started by the first call. Fails the test if it cannot start."""
         if self._lab is None:
             try:
@@ -259,14 +270,14 @@ def skip_or_fail(text: str, verdict: TestVerdict, *, passed: bool) -> None:
         pytest.fail(text, pytrace=False)
 
 
-def _fault_line(row: FaultAccount) -> str:
+def fault_line(row: FaultAccount) -> str:
     counts = {"eligible": row.eligible, "met": row.met, "injected": row.injected}
     counted = ", ".join(f"{name} {'unknown' if count is None else count}" for name, count in counts.items())
     return f"fault {row.name}: {counted}"
 
 
 @contextmanager
-def _lab_failures() -> Iterator[None]:
+def lab_failures() -> Iterator[None]:
     """Fail the test without a traceback if the lab fails."""
     try:
         yield

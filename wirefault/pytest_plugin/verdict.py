@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+from urllib.parse import urlsplit
 
+from wirefault.core.sockets import is_loopback
+from wirefault.dialects.registry import is_model_api
 from wirefault.history.events import ConnectionEnded, Event, Exchange
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary
 from wirefault.pytest_plugin.mark import Mark
-from wirefault.wiring.links import is_model_host
+from wirefault.wiring.links import LAB, SCRIPTED, STDIO, Link, is_model_host
 
 Kind = Literal["passed", "failed", "unknown", "not drawn", "paid"]
 _FAILING = ("harmful", "risky")
+_BAD_TONES = ("harmful", "ended", "failed")
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,8 @@ def judge_test(
     if unexpected:
         sentences = [f"{each.rule} ({each.severity}): {each.text}" for each in unexpected]
         return verdict("failed", *sentences, findings=unexpected)
+    if bad := [each for each in summary.episodes if OUTCOMES[each.outcome].tone in _BAD_TONES]:
+        return verdict("failed", *(f"{each.outcome}: {each.why}".removesuffix(": ") for each in bad))
     if deviating := [result for result in checked if result.applies and result.passed is False]:
         return verdict("failed", *map(_sentence, deviating))
     if missing := _missing(mark, summary.faults):
@@ -85,6 +92,17 @@ def paid_host(events: Sequence[Event]) -> str:
         if isinstance(event, ConnectionEnded) and event.why and not event.link and is_model_host(event.host):
             return event.host
     return ""
+
+
+def paid_models(links: Iterable[Link]) -> list[str]:
+    """The named links to models beyond this machine."""
+    remote = (link for link in links if link.upstream not in (LAB, SCRIPTED, STDIO))
+    return [
+        link.name
+        for link in remote
+        if (is_model_api(link.dialect) or is_model_host(urlsplit(link.upstream).hostname or ""))
+        and not is_loopback(urlsplit(link.upstream).hostname or "")
+    ]
 
 
 def _missing(mark: Mark, rows: Sequence[FaultAccount]) -> list[FaultAccount]:

@@ -59,7 +59,7 @@ class InProcessLab:
         self._lab = Lab(configuration, toxiproxy, lanes=lanes)
         self._stack = ExitStack()
         self._changes: list[Mapping[str, str | None]] = []
-        self._before: Mapping[str, str | None] = {}
+        self._before: Mapping[str, str | None] | None = None
 
     def __enter__(self) -> InProcessLab:
         with ExitStack() as stack:
@@ -94,18 +94,24 @@ class InProcessLab:
     @contextmanager
     def environment(self, lane: int = 0) -> Iterator[None]:
         """Make the changes in ``os.environ`` within the block. Clients read it when they are created."""
+        if self._before is not None:  # an outer block has made them
+            yield
+            return
         changes = self._changes[lane]
-        before = {name: os.environ.get(name) for name in changes}
-        self._before = before
+        before = self._before = {name: os.environ.get(name) for name in changes}
         _apply(changes)
         try:
             yield
         finally:
             _apply(before)
+            self._before = None
 
     @contextmanager
     def outside(self, lane: int = 0) -> Iterator[None]:
         """Undo the changes of ``environment`` within the block, for code that is not under test."""
+        if self._before is None:
+            yield
+            return
         _apply(self._before)
         try:
             yield
