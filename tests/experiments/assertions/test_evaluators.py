@@ -16,6 +16,8 @@ from tests.judging.oracle.histories import ended
 from tests.support import ROOT
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.evaluators import as_check
+from wirefault.experiments.assertions.on_arm import check_episode
+from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.judging.checker import CheckResult
 
 ANSWER = view(ended(ended_by="text", response="Ordered two mugs."))
@@ -139,6 +141,16 @@ def test_function_may_return_result_or_truth() -> None:
 def test_other_objects_are_refused(check: object, problem: str) -> None:
     with pytest.raises(TypeError, match=problem):
         as_check(check)
+
+
+def test_experiment_takes_evaluators_as_checks() -> None:
+    from wirefault import Experiment
+
+    experiment = Experiment(
+        subject=lambda prompt: prompt, prompts=["x"], checks=[Evaluator(True), Metric(0.7)]
+    )
+    results = [check_episode(parse_assertion(entry), ANSWER) for entry in experiment.checks]
+    assert [(result.name, result.passed) for result in results] == [("Evaluator", True), ("Metric", True)]
 
 
 PACKAGES = ROOT / ".frameworks" / "evaluators"

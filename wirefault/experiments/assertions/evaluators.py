@@ -29,9 +29,9 @@ def as_check(evaluator: object, at_least: float | None = None) -> Check:
     """
     if isinstance(evaluator, type):
         raise TypeError(f"{evaluator.__name__} is a class: give an instance, {evaluator.__name__}(...)")
-    if callable(getattr(evaluator, "evaluate_sync", None)) and hasattr(evaluator, "evaluate"):
+    if _is_pydantic_eval(evaluator):
         judge: Callable[[EpisodeView], CheckResult] = _PydanticEval(evaluator, at_least)
-    elif callable(getattr(evaluator, "measure", None)) and hasattr(evaluator, "is_successful"):
+    elif _is_deepeval_metric(evaluator):
         judge = _DeepEvalMetric(evaluator, at_least)
     elif callable(evaluator):
         judge = _Function(evaluator)
@@ -53,7 +53,21 @@ def as_check(evaluator: object, at_least: float | None = None) -> Check:
             result = CheckResult(passed=None, message=f"{name} raised {type(error).__name__}: {error}")
         return replace(result, name=result.name or name)
 
+    check.__name__ = name
     return check
+
+
+def is_evaluator(value: object) -> bool:
+    """Whether it has the methods of an evaluator of pydantic-evals or of a metric of DeepEval."""
+    return not isinstance(value, type) and (_is_pydantic_eval(value) or _is_deepeval_metric(value))
+
+
+def _is_pydantic_eval(value: object) -> bool:
+    return callable(getattr(value, "evaluate_sync", None)) and hasattr(value, "evaluate")
+
+
+def _is_deepeval_metric(value: object) -> bool:
+    return callable(getattr(value, "measure", None)) and hasattr(value, "is_successful")
 
 
 @dataclass(frozen=True)

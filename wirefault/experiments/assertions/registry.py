@@ -27,6 +27,7 @@ from wirefault.core.plugins import (
     checked_function_name,
     load_function,
     located_function,
+    name_here,
 )
 from wirefault.experiments.assertions.answers import (
     AnswerContains,
@@ -43,6 +44,7 @@ from wirefault.experiments.assertions.calls import (
     ToolWasCalled,
 )
 from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
+from wirefault.experiments.assertions.evaluators import as_check, is_evaluator
 from wirefault.experiments.assertions.recovery import (
     FallbackUsed,
     NoFinding,
@@ -209,6 +211,8 @@ def entry_of(value: AssertionEntry | Assertion | Callable[..., Any]) -> Assertio
     if isinstance(value, Assertion):
         result = value.model_dump(mode="json", by_alias=True, exclude_unset=True)
         return {value.name: result[value.main] if result.keys() == {value.main} else result}
+    if is_evaluator(value):
+        return {CallableAssertion.name: name_here(as_check(value))}
     if callable(value):
         return {CallableAssertion.name: any_function_name(value)}
     parse_assertion(value)
