@@ -20,8 +20,8 @@ PRICE = Price(2, 10)
 
 def model(start: float, tokens: int | None = 100, **more: Any) -> Exchange:
     target = "/v1/chat/completions"
-    asked = exchange(call=int(start), link="openai", dialect="openai_chat", method="POST", target=target)
-    return replace(asked, start=start, model="m", tokens_in=tokens, tokens_out=tokens, status=200, **more)
+    answer = exchange(call=int(start), link="openai", dialect="openai_chat", method="POST", target=target)
+    return replace(answer, start=start, model="m", tokens_in=tokens, tokens_out=tokens, status=200, **more)
 
 
 @pytest.mark.parametrize(
