@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -14,8 +16,8 @@ import pytest
 
 from tests.audit.serving import AGENT, Servers, model_and_shop
 from tests.commands import wirefault
-from tests.lab.demos import environ_in
-from tests.support import ROOT, until
+from tests.lab.demos import environ_in, processes
+from tests.support import ROOT, RUN_PATIENCE_S, until
 
 pytestmark = pytest.mark.slow
 
@@ -134,7 +136,8 @@ def test_replies_up_to_the_fault_are_replayed(tmp_path: Path, servers: Servers) 
     assert findings_by_question(result)["lost_reply"] == "write_repeated"
 
 
-def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Servers) -> None:
+@pytest.mark.parametrize("victim", ["launcher", "gateway"])
+def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Servers, victim: str) -> None:
     (tmp_path / "agent.py").write_text(AGENT)
     command = [sys.executable, "agent.py", servers.model, servers.shop, "careful"]
     ask = [word for name in ("lost_reply", "write_5xx", "read_5xx", "model_5xx") for word in ("--ask", name)]
@@ -142,8 +145,11 @@ def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Se
     environ = environ_in(tmp_path) | {"PYTHONPATH": str(ROOT)}
     runs = tmp_path / ".wirefault" / "logs" / "runs"
     with subprocess.Popen(words, cwd=tmp_path, env=environ, start_new_session=True) as process:
-        until(lambda: runs.is_dir() and len(list(runs.iterdir())) > 3)
-        process.kill()
+        until(lambda: len(list(runs.glob("*"))) > 3, "the fourth run", patience=RUN_PATIENCE_S)
+        parts = processes(tmp_path)
+        os.kill(process.pid if victim == "launcher" else parts[victim], signal.SIGKILL)
+        process.wait(RUN_PATIENCE_S)
+    until(lambda: not processes(tmp_path), "the end of all processes")
     complete = [path for path in runs.glob("*/agent-*.jsonl") if b'"run_sealed"' in path.read_bytes()]
     before_resume = {path: path.read_bytes() for path in complete}
     [audit_id] = [path.name for path in (runs.parent / "experiments").iterdir()]
@@ -154,6 +160,15 @@ def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Se
     assert [each["status"] for each in result["answers"]] == ["fine"] * 4
     assert 0 < len(servers.orders) - before < 10  # of all ten runs
     assert before_resume and {path: path.read_bytes() for path in complete} == before_resume
+
+
+def test_same_seed_gives_same_findings(tmp_path: Path, servers: Servers) -> None:
+    options = ["--seed", "3", "--ask", "lost_reply", "--ask", "model_empty", "--ask", "model_5xx"]
+    results = [audit(tmp_path, servers, "careless", *options)[1]["answers"] for _ in range(2)]
+    fields = ("id", "status", "finding", "seen", "of")
+    compared = [[[each[name] for name in fields] for each in answers] for answers in results]
+    assert compared[0] == compared[1]
+    assert any(status == "finding" for _, status, *_ in compared[0])
 
 
 def test_kept_experiment_holds_on_the_audited_agent(tmp_path: Path, servers: Servers) -> None:
