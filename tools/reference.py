@@ -223,6 +223,7 @@ def dotenv_example() -> str:
         "#SUBJECT_FOLDER=examples/compose",
         "#SUBJECT_IMAGE=wirefault",
         "#SUBJECT_COMMAND=python /subject/agent.py",
+        "#SUBJECT_PYTHONPATH=/wirefault/functions/startup",
     ]
     return "\n".join(lines) + "\n"
 

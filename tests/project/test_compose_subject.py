@@ -11,14 +11,16 @@ import yaml
 from tests.support import ROOT
 from wirefault.core.sockets import INGRESS_PORT, Address
 from wirefault.settings.sources import INSTALLATION_VARIABLES
+from wirefault.subjects.surroundings import function_variables
 from wirefault.subjects.taps.opening import write_shared_files
-from wirefault.subjects.taps.tap import PRELOAD, Tap, proxy_tap, write_trust
+from wirefault.subjects.taps.tap import FUNCTIONS, PRELOAD, Tap, proxy_tap, write_trust
 from wirefault.wiring.topology import topology_from
 
 TEXT = (ROOT / "compose.subject.yaml").read_text(encoding="utf-8")
 SERVICES = yaml.safe_load(TEXT)["services"]
 SUBJECT = SERVICES["subject"]["environment"]
-ALSO_ITS_OWN = {"NO_PROXY", "no_proxy", "WIREFAULT_TAP_DIRECT"}
+DIRECT = {"NO_PROXY", "no_proxy", "WIREFAULT_TAP_DIRECT"}
+OF_FUNCTIONS = {"WIREFAULT_FUNCTIONS", "PYTHONPATH"}
 
 
 @pytest.fixture
@@ -30,13 +32,23 @@ def tap(tmp_path: Path) -> Tap:
 def test_subject_has_variables_of_proxy_tap(tap: Tap, tmp_path: Path) -> None:
     wanted = {name: value.replace(str(tmp_path), "/wirefault") for name, value in tap.variables.items()}
     appended = {"NODE_OPTIONS", "JAVA_TOOL_OPTIONS"}
-    assert {name: SUBJECT[name] for name in SUBJECT if name not in ALSO_ITS_OWN | appended} == wanted
+    assert {name: SUBJECT[name] for name in SUBJECT if name not in DIRECT | OF_FUNCTIONS | appended} == wanted
     assert appended == set(tap.appended)
     assert SUBJECT["NODE_OPTIONS"] == f"--require /wirefault/{PRELOAD.name}"
     java = tap.appended["JAVA_TOOL_OPTIONS"].replace(str(tmp_path), "/wirefault").split()
     assert {word for word in SUBJECT["JAVA_TOOL_OPTIONS"].split() if "nonProxyHosts" not in word} == {
         word for word in java if "nonProxyHosts" not in word
     }
+
+
+def test_subject_calls_its_functions_through_ingress(tap: Tap) -> None:
+    topology = topology_from(
+        {"INGRESS_HOST": "ingress-proxy", "WIRING": str(ROOT / "examples/compose/wirefault.yaml")}
+    )
+    wanted = function_variables((), topology, tap, {})
+    assert SUBJECT["WIREFAULT_FUNCTIONS"] == wanted["WIREFAULT_FUNCTIONS"]
+    shared = wanted["PYTHONPATH"].replace(str(FUNCTIONS.parent), "/wirefault")
+    assert SUBJECT["PYTHONPATH"] == f"${{SUBJECT_PYTHONPATH:-{shared}}}"
 
 
 def test_each_file_named_by_variable_is_written(tmp_path: Path) -> None:
@@ -47,7 +59,7 @@ def test_each_file_named_by_variable_is_written(tmp_path: Path) -> None:
 
 
 def test_own_servers_bypass_ingress() -> None:
-    assert {SUBJECT[name] for name in ALSO_ITS_OWN} == {"localhost,127.0.0.1,::1,proxies"}
+    assert {SUBJECT[name] for name in DIRECT} == {"localhost,127.0.0.1,::1,proxies"}
 
 
 def test_each_variable_is_allowed_in_env_file() -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from shutil import copy, copyfile, copytree, which
+from shutil import copy, copyfile, copytree, ignore_patterns, which
 
 import requests
 
@@ -27,6 +27,7 @@ from wirefault.core.sockets import Address
 from wirefault.settings.configuration import Configuration, running_lab
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.taps.tap import (
+    FUNCTIONS,
     NO_TAP,
     PRELOAD,
     PROXY_VARIABLES,
@@ -260,8 +261,9 @@ def write_shared_files(folder: Path, authority: str) -> None:
     """Write the files that the variables in compose.subject.yaml name. Raises ``OSError``."""
     write_trust(folder, authority, _ANY_RUNTIME)
     copyfile(PRELOAD, folder / PRELOAD.name)
-    for file in folder.iterdir():
-        file.chmod(0o644)  # the subject may run as any user in its container
+    copytree(FUNCTIONS, folder / FUNCTIONS.name, ignore=ignore_patterns("__pycache__"), dirs_exist_ok=True)
+    for path in folder.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)  # the subject may run as any user in its container
 
 
 def main(folder: str) -> int:

@@ -222,6 +222,8 @@ def _java_options(folder: Path, certificates: list[str]) -> str:
 
 
 PRELOAD = Path(__file__).with_name("preload.cjs")
+# also runs inside Python subjects
+FUNCTIONS = Path(__file__).parents[1] / "functions"
 _INGRESS_VARIABLE = "WIREFAULT_TAP"  # preload.cjs reads it
 _SET = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 _ESCAPES = (

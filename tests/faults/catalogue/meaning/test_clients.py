@@ -60,11 +60,11 @@ def test_requests_client_view(lab, weather, fault):
 def test_changed_arguments_reach_the_server_unseen(lab, weather):
     lab.begin(faults=json.dumps({"faults": [{"fault": "changed_arguments", "links": "weather"}]}))
     weather.bodies.clear()
-    asked = {"city": "Zürich", "days": 3}
+    body = {"city": "Zürich", "days": 3}
 
     def ask() -> Any:
         url, headers = lab.url("weather", "/weather"), lab.identity("weather")
-        reply = requests.post(url, json=asked, headers=headers, timeout=PATIENCE_S)
+        reply = requests.post(url, json=body, headers=headers, timeout=PATIENCE_S)
         reply.raise_for_status()
         return reply.json()
 
@@ -72,7 +72,7 @@ def test_changed_arguments_reach_the_server_unseen(lab, weather):
     SEEN.note("changed_arguments", EXECUTED, executed(weather.executed))
     [record] = lab.exchange().faults
     assert record.injected
-    [body] = weather.bodies
-    changed = json.loads(body)
-    assert changed != asked
+    [received] = weather.bodies
+    changed = json.loads(received)
+    assert changed != body
     assert changed[record.evidence["argument"]] == record.evidence["changed"]
