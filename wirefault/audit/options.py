@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter
@@ -12,8 +13,8 @@ from pydantic import TypeAdapter
 from wirefault.audit.answers import CleanRuns
 from wirefault.audit.question import QUESTIONS, Question
 from wirefault.core.errors import InputError
-from wirefault.core.files import replace_shared
-from wirefault.experiments.index import read_document
+from wirefault.core.files import names_in, replace_shared
+from wirefault.experiments.index import read_document, saved_ids
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.settings.budgets import Price
 from wirefault.wiring.write_requests import Corrections
@@ -90,6 +91,12 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
         price=Price(*fields.price) if fields.price else None,
         confirmed=fields.confirmed,
     )
+
+
+def latest_audit(logs: Path) -> str | None:
+    """Return the id of the newest saved audit; None if there is none."""
+    audits = [name for name in saved_ids(logs) if _OPTIONS in names_in(logs, logs / "experiments" / name)]
+    return max(audits, default=None)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from wirefault.audit.experiment_file import experiment_text, wiring_text
+from wirefault.audit.options import latest_audit
 from wirefault.audit.result import AuditResult, read_audit
 from wirefault.cli.help import Command
 from wirefault.cli.options import environ_below, logs_in, options, out_option
@@ -41,21 +42,28 @@ jobs:
     "init",
     cls=Command,
     examples=(
-        "wirefault audit -- python my_agent.py && wirefault init",
+        "wirefault audit -- python my_agent.py; wirefault init",
         "wirefault init 20260301-101500-ab12cd",
     ),
 )
 @options(out_option)
-@click.argument("audit", default="latest")
-def init_command(audit: str, out: Path | None) -> None:
+@click.argument("audit", required=False)
+def init_command(audit: str | None, out: Path | None) -> None:
     """Write a wiring, an experiment and a CI file into this folder, from what an audit found.
 
-    AUDIT is its id, by default the newest run. The experiment has the audit's faults, each certain, and
+    AUDIT is its id, by default the newest audit. The experiment has the audit's faults, each certain, and
     checks for the questions that found nothing. The whole lab comes from wirefault lab init.
     """
     check_free("init", _WIRING, KEPT, _WORKFLOW)
     environ = environ_below(out) if out else dict(os.environ)
-    result = read_audit(load_saved(logs_in(environ), audit, environ))
+    logs = logs_in(environ)
+    name = audit or latest_audit(logs)
+    if name is None:
+        raise InputError(
+            f"{logs}: no audit there; run one first: wirefault audit -- COMMAND. A folder with the whole lab:"
+            " wirefault lab init"
+        )
+    result = read_audit(load_saved(logs, name, environ))
     if not any(answer.status == "fine" for answer in result.answers):
         raise InputError(f"{result.saved.experiment_id}: no question has a good end that a check could keep")
     files = keep_audit(result, _WIRING)
