@@ -22,8 +22,8 @@ def test_order_repeated_after_failed_model_call_is_extra() -> None:
     clean = [read_run(name, [start, started(), order(0), end], Corrections()).conduct for name in ("1", "2")]
     failed = model_request(0.5, status=500, fault=fault_met("server_error", 500, id="f"))
     run = read_run("3", [start, started(), order(0), failed, order(1), end], Corrections())
-    found = [(each.rule.name, each.observation.severity) for each in differences(run.conduct, clean)]
-    assert found == [("extra_writes", "harmful")]
+    rules = [(each.rule.name, each.observation.severity) for each in differences(run.conduct, clean)]
+    assert rules == [("extra_writes", "harmful")]
 
 
 @pytest.mark.parametrize(
