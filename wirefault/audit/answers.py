@@ -16,7 +16,14 @@ from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.gateway.answered_writes import NOT_RECORDED
-from wirefault.history.events import Event, Exchange, InterceptionFailed, RunStarted, WentPastLab
+from wirefault.history.events import (
+    Event,
+    Exchange,
+    InterceptionFailed,
+    PipeServer,
+    RunStarted,
+    WentPastLab,
+)
 from wirefault.history.reader import with_ids
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
@@ -158,7 +165,13 @@ class CleanRuns:
             for event in events
             if isinstance(event, WentPastLab)
         ]
-        return list(dict.fromkeys(missed))
+        return [*dict.fromkeys(missed), *self.pipe_servers]
+
+    @property
+    def pipe_servers(self) -> list[str]:
+        """A clause for each MCP server over a pipe that no fault can reach."""
+        events = [event for run in self.runs for event in run.trace.events]
+        return list(dict.fromkeys(event.text for event in events if isinstance(event, PipeServer)))
 
     @property
     def usual(self) -> frozenset[tuple[str, str]]:

@@ -46,6 +46,8 @@ class Call:
     only: Mapping[str, Any]
     """The selectors of a fault set's entry for the calls with that key."""
     of_mcp: bool = False
+    in_session: bool = False
+    """Of an MCP call over HTTP: it named its session."""
     number: int = 0
     """Of a model call: its number among all model calls."""
     reply: str = ""
@@ -116,6 +118,7 @@ def _call(
         "model" if exchange.of_model else "write" if write else "read",
         only,
         of_mcp=bool(exchange.tool),
+        in_session=bool(exchange.session),
         number=number,
         reply=_reply_of(exchange) if exchange.of_model else "",
         streams=exchange.first_token_ms is not None,

@@ -146,7 +146,8 @@ class _Audit:
         result.sequential = clean.varies
         self._plan_faults()
         if not clean.calls:
-            result.problem = "the command made no call that the lab can fault"
+            past = [f"; not asked: {server}" for server in clean.pipe_servers]
+            result.problem = "the command made no call that the lab can fault" + "".join(past)
         elif not result.asks:
             result.problem = "no question fits the calls of the command"
         else:

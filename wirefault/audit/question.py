@@ -34,6 +34,8 @@ PLACES: Mapping[Where, str] = {
 }
 PATIENCE = "patience"
 """As a parameter's value: the seconds until the gateway ends a hang."""
+TOOL = "its tool"
+"""As a parameter's value: the name of the call's tool."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Question:
     """Whether the audit asks it unless told otherwise."""
     hangs: bool = False
     needs_stream: bool = False
+    needs_session: bool = False
+    """Only calls of MCP that name a session: over pipes and in stateless requests none does."""
     rule: str = ""
     """The findings that usually answer it, for the documentation."""
     mistaken: tuple[str, ...] = ()
@@ -63,11 +67,16 @@ class Question:
 
     def calls(self, clean: Sequence[Call]) -> list[Call]:
         """Return the calls of the clean run about which it asks."""
-        return [call for call in _CHOSEN[self.where](clean) if call.streams or not self.needs_stream]
+        return [
+            call
+            for call in _CHOSEN[self.where](clean)
+            if (call.streams or not self.needs_stream) and (call.in_session or not self.needs_session)
+        ]
 
     def entry(self, id: str, call: Call, patience: float) -> dict[str, Any]:
         """Return the fault set's entry that makes the fault certain at that call."""
-        values = {name: patience if value == PATIENCE else value for name, value in self.parameters.items()}
+        known: dict[Any, Any] = {PATIENCE: patience, TOOL: call.key.name}
+        values = {name: known.get(value, value) for name, value in self.parameters.items()}
         if self.lasting:
             when: dict[str, Any] = {"nth": f"{call.ordinal}-"}
         else:

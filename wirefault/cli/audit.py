@@ -380,6 +380,7 @@ def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:
             reasons[f"{question.name} (answers do not stream)"] = None
         else:
             reasons[f"{question.name} (no call there: {PLACES[question.where]})"] = None
+    reasons.update(dict.fromkeys(result.clean.pipe_servers))
     others = len([name for name in QUESTIONS if name not in {q.name for q in questions}])
     return [*reasons, f"{others} more with --all"] if others else [*reasons]
 

@@ -47,6 +47,7 @@ from wirefault.history.run_events import (
     ModelCall,
     NeverCalled,
     Note,
+    PipeServer,
     RefusalReason,
     Report,
     RunFinished,
@@ -93,6 +94,7 @@ __all__ = [
     "ModelCall",
     "NeverCalled",
     "Note",
+    "PipeServer",
     "RefusalReason",
     "Report",
     "RunFinished",
@@ -126,6 +128,7 @@ Event = (
     | AttemptEnded
     | TurnStarted
     | WentPastLab
+    | PipeServer
     | AttemptHealed
     | WorldRead
     | WorldProbed

@@ -20,6 +20,7 @@ from wirefault.history.events import (
     Event,
     FaultsSet,
     Note,
+    PipeServer,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -103,6 +104,9 @@ class Logs:
             case WentPastLab():
                 fields = _fields(event, "episode attempt host port protocol program count")
                 self.line("warning", event.sentence, event.t, **fields)
+            case PipeServer():
+                fields = _fields(event, "episode attempt command")
+                self.line("warning", f"past the lab: {event.text}", event.t, **fields)
             case FaultsSet():
                 fields = _fields(event, "episode attempt number faults")
                 self.line("faults_set", faults_set_message(event), event.t, **fields)

@@ -239,6 +239,26 @@ ONLY_HTTP2 = f"{_ONLY_HTTP2}, or let it pass (--pass)"
 
 
 @dataclass(frozen=True)
+class PipeServer:
+    """The subject started an MCP server over a pipe past the lab: no fault can act on its messages.
+
+    The runner polls for them: one that is not named so may be missing.
+    """
+
+    t: float
+    episode: str
+    attempt: int
+    # program and script
+    command: str
+    event: Literal["pipe_server"] = "pipe_server"
+
+    @property
+    def text(self) -> str:
+        """Return what it is and what helps, as a clause."""
+        return f"MCP server over a pipe ({self.command}): wirefault mcp --config FILE"
+
+
+@dataclass(frozen=True)
 class WentPastLab:
     """The subject's program opened ``count`` connections to ``host`` whose requests the lab did not see.
 

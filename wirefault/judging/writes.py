@@ -189,8 +189,16 @@ def is_graphql_read(exchange: Exchange | None) -> bool:
 
 def _read_only_tools(trace: EpisodeTrace, link: str) -> set[str]:
     """The tools that the MCP server of that link annotates as read-only."""
-    lists = (e for e in trace.exchanges if (e.link, e.message) == (link, LIST) and not e.reply_cut)
-    return {tool for exchange in lists for tool in read_only_tools(exchange.reply_body or "")}
+    lists = (e for e in trace.exchanges if (e.link, e.message) == (link, LIST))
+    return {tool for exchange in lists for tool in read_only_tools(tool_list(exchange))}
+
+
+def tool_list(exchange: Exchange) -> str:
+    """Return a list of tools as the MCP server sent it, before any fault; empty if it is not kept whole."""
+    faulted = exchange.faulted_reply
+    if faulted is not None and faulted.upstream_reply is not None:
+        return "" if faulted.upstream_reply_cut else faulted.upstream_reply
+    return "" if exchange.reply_cut else exchange.reply_body or ""
 
 
 # writes within a tool call

@@ -18,6 +18,7 @@ from wirefault.history.events import (
     FaultMet,
     FaultsSet,
     ModelCall,
+    PipeServer,
     RunStarted,
     SocketMessage,
     ToolCalled,
@@ -336,6 +337,8 @@ def _others(
             case WentPastLab():
                 size = "" if event.sent is None else f": {event.sent} bytes sent, {event.received} received"
                 yield event.t, [TimelineLine("past lab", event.text + size, event.t)]
+            case PipeServer():
+                yield event.t, [TimelineLine("past lab", event.text, event.t)]
             case SocketMessage() if event.fault:
                 text = f"{event.link}  {_message_text(event)}: {event.fate} ({event.fault})"
                 yield event.t, [TimelineLine("message", text, event.t)]

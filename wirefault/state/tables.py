@@ -117,6 +117,13 @@ class FoundLinks:
             FoundLink(Link.load(json.loads(row["link"])), *map(row.__getitem__, _COLUMNS)) for row in rows
         ]
 
+    def in_lab(self, lab_id: str) -> list[Link]:
+        """Return the found links of all lanes, oldest first."""
+        rows = self._database.execute(
+            "SELECT link FROM found_links WHERE lab_id = ? ORDER BY rowid", (lab_id,)
+        )
+        return [Link.load(json.loads(row["link"])) for row in rows]
+
     def mark_open(self, lab_id: str, lane: int, name: str, gateway: str, proxy: str) -> None:
         """Record that the link can be dialled at ``proxy``."""
         self._database.execute(

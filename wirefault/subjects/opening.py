@@ -16,6 +16,7 @@ from wirefault.subjects.surroundings import make_surroundings
 from wirefault.subjects.taps.opening import open_tap
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.subjects.taps.watch import WatchedSubject, allowed
+from wirefault.subjects.taps.watch_pipes import watched_for_pipes
 from wirefault.wiring.links import LAB
 from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
 from wirefault.wiring.wiring import Wiring
@@ -36,6 +37,8 @@ def _started(wiring: Wiring, configuration: Configuration) -> Iterator[Subject]:
     runs_already = isinstance(wiring.subject, HttpSpec)  # its connections are opened elsewhere
     opening = nullcontext(NO_TAP) if runs_already else open_tap(wiring, configuration)
     with opening as tap, _opened(wiring, configuration, tap) as subject:
+        if wiring.intercept is not None and tap.kind is not None:
+            subject = watched_for_pipes(subject)
         if wiring.intercept is not None and tap.watched:
             yield WatchedSubject(subject, allowed(configuration.topology, wiring.intercept))
         else:

@@ -382,22 +382,22 @@ def found_link(host: str, port: int, scheme: str, taken: Collection[str], *, scr
     """
     host = host.lower().rstrip(".")
     if host == FUNCTIONS_HOST:
-        return Link(_free(FUNCTIONS_NAME, taken), PYTHON, hosts=(host,), found=True)
+        return Link(free_name(FUNCTIONS_NAME, taken), PYTHON, hosts=(host,), found=True)
     model = _model_at(host)
     if model is not None and scripted:
         name, dialect = model
-        return Link(_free(name, taken), SCRIPTED, dialect, service=name, hosts=(host,), found=True)
+        return Link(free_name(name, taken), SCRIPTED, dialect, service=name, hosts=(host,), found=True)
     name, dialect = model or (_name_of(host, port), HTTP)
     usual = port == {"http": 80, "https": 443}[scheme]
     authority = str(Address(host, port)).removesuffix(f":{port}") if usual else str(Address(host, port))
-    return Link(_free(name, taken), f"{scheme}://{authority}", dialect, found=True)
+    return Link(free_name(name, taken), f"{scheme}://{authority}", dialect, found=True)
 
 
 def found_name(host: str, port: int) -> str:
     """Return the name of the link that a server gets when it is found, unless it is taken by another."""
     host = host.lower().rstrip(".")
     model = _model_at(host)
-    return _free(model[0] if model else _name_of(host, port), ())
+    return free_name(model[0] if model else _name_of(host, port), ())
 
 
 def server_in(text: str) -> tuple[str, int] | None:
@@ -432,7 +432,8 @@ def _name_of(host: str, port: int) -> str:
     return name if name[:1].isalpha() and name not in _RESERVED_NAMES else f"host_{name}"
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return the name, or with a number if it is taken."""
     name = name[:_MAX_NAME_LENGTH]
     number = 1
     chosen = name

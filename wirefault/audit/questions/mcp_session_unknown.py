@@ -10,6 +10,7 @@ QUESTION = Question(
     fault="unknown_session",
     more={"when": {"persistent": True}},
     lasting=True,
+    needs_session=True,
     default=False,
     rule="useless_retry",
 )

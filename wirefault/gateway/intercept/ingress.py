@@ -24,6 +24,7 @@ from wirefault.gateway.intercept.arrival import (
 )
 from wirefault.gateway.intercept.egress import read_first_request
 from wirefault.gateway.intercept.lane_state import ArmedAttempt, IngressHistory, LaneState
+from wirefault.gateway.intercept.pipes import PipeServer, pipe_server_in
 from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.gateway.intercept.splice import TLS_RECORD, Splice, Transfer, accept_all
 from wirefault.gateway.intercept.unresolved import UnresolvedName, UnresolvedNames
@@ -149,7 +150,27 @@ class Ingress:
         read.
         """
         client.setblocking(False)
-        await self._carry(Arrival(client, host, port, "namespace"))
+        pipe = pipe_server_in(host)
+        if pipe is not None:
+            await self._carry_pipe(client, pipe, port)
+        else:
+            await self._carry(Arrival(client, host, port, "namespace"))
+
+    async def _carry_pipe(self, client: socket.socket, pipe: PipeServer, port: int) -> None:
+        """Join the shim of an MCP server to its link; the gateway records its messages."""
+        try:
+            server = await self._router.dial_pipe(pipe, port)
+        except OSError:
+            client.close()
+            return
+        splice = Splice()
+        try:
+            await splice.attach(client)
+        except OSError:  # the shim is gone
+            client.close()
+            server.close()
+            return
+        await splice.join(server)
 
     async def dns_code(self, name: str, *, record: bool) -> int:
         """Return the DNS code with which a query for the name must fail, 0 if it resolves.

@@ -62,6 +62,10 @@ class LaneState:
         """Return the lane's links for new hosts, open or requested, in order."""
         return await self._ask(lambda state: state.found_links.rows(*self._lab))
 
+    async def lab_links(self) -> list[Link]:
+        """Return the links for new hosts of all lanes."""
+        return await self._ask(lambda state: state.found_links.in_lab(self._lab[0]))
+
     async def request_link(self, link: Link) -> None:
         """Ask the manager to open the link."""
         await self._ask(lambda state: state.found_links.want(*self._lab, link))

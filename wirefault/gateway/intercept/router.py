@@ -24,6 +24,7 @@ from wirefault.gateway.intercept.arrival import (
 from wirefault.gateway.intercept.egress import EgressError, dial, dial_through
 from wirefault.gateway.intercept.hosts_file import HostsFile
 from wirefault.gateway.intercept.lane_state import LaneState
+from wirefault.gateway.intercept.pipes import CLIENT_PORT, PipeServer, pipe_link
 from wirefault.gateway.intercept.policy import (
     LinkRoute,
     Policy,
@@ -139,6 +140,27 @@ class LinkRoutes:
                 del self._tasks[key]  # the next connection tries again
             raise
 
+    async def pipe_address(self, server: PipeServer, port: int) -> Address:
+        """Return the proxy of the server's link, or its gateway for the server's own lines.
+
+        Makes the link first if it has none. Raises ``TooManyLinks``, ``NoLink``, ``sqlite3.Error``.
+        """
+        async with self._making:
+            rows = await self._state.link_rows()
+            known = [row.link for row in rows] + await self._state.lab_links()
+            # the same name in all lanes
+            link = next((each for each in known if each.hosts == (server.host,)), None)
+            if link is None or link.name not in [row.link.name for row in rows]:
+                if len(rows) >= MAX_FOUND_LINKS:
+                    raise TooManyLinks
+                link = link or pipe_link(
+                    server, [*self._topology().links.names, *(each.name for each in known)]
+                )
+                await self._state.request_link(link)
+        await self._opened(link.name)
+        row = await self._row(link.name)
+        return Address.parse(row.proxy if port == CLIENT_PORT else row.gateway)
+
     async def _make(self, host: str, port: int, scheme: str) -> LinkRoute:
         async with self._making:
             rows = await self._state.link_rows()
@@ -181,6 +203,8 @@ def _server(host: str, port: int) -> tuple[str, int]:
 
 def _is_same(link: Link, other: Link) -> bool:
     """Whether both links lead to one server, in the same scheme."""
+    if link.is_stdio or other.is_stdio:
+        return False
     if any(each.is_of_lab or each.is_in_process for each in (link, other)):
         return (link.upstream, link.hosts) == (other.upstream, other.hosts)
     schemes = [urlsplit(each.upstream).scheme for each in (link, other)]
@@ -249,6 +273,14 @@ class Router:
         self._link_routes = routes
         self._policy = policy
         self._egress = egress
+
+    async def dial_pipe(self, server: PipeServer, port: int) -> socket.socket:
+        """Connect the shim of an MCP server to its link. Raises ``OSError`` if that is impossible."""
+        try:
+            address = await self._link_routes.pipe_address(server, port)
+        except (TooManyLinks, NoLink, sqlite3.Error, SettingsError) as error:
+            raise OSError(str(error)) from None
+        return await dial(socket.socket(), (address.host, address.port))
 
     async def route(self, arrival: Arrival) -> Route:
         """Find the destination and dial it.

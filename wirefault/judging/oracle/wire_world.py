@@ -23,7 +23,7 @@ from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Match, Pairing, match_json, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
 from wirefault.judging.requests import FATES, Fate, answers_of, fate_of
-from wirefault.judging.writes import sent_request
+from wirefault.judging.writes import sent_request, tool_list
 from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, read_only_tools, write_kind
 
@@ -146,8 +146,8 @@ def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement
     read_only = {
         tool
         for e in undeclared
-        if e.message == LIST and not e.reply_cut
-        for tool in read_only_tools(e.reply_body or "")
+        if e.message == LIST
+        for tool in read_only_tools(tool_list(e))
     }
     probable = [e for e in undeclared if id(e) not in expected_ids and _is_probable_write(e, read_only)]
     if world.axis == "as_asked" and oracle.others == "forbidden":

@@ -42,7 +42,7 @@ def main() -> int:
             setup = json.load(file)
         _redirect(setup)
         _bind_files(setup["mounts"])
-        _bind_files([(setup["bundle"], store) for store in _stores_beside(command)])
+        _bind_files([(setup["bundle"], store) for store in _stores_beside(command, setup["launchers"])])
         if command:
             ingress = _hand_over(setup["ingress"])
             _leave_helper(setup["helper"], ingress, forwards)
@@ -92,14 +92,15 @@ def _drop(capabilities: list[int]) -> None:
             raise OSError(ctypes.get_errno(), f"capability {capability}: {os.strerror(ctypes.get_errno())}")
 
 
-def _stores_beside(command: list[str]) -> list[str]:
+def _stores_beside(command: list[str], launchers: str) -> list[str]:
     """Return the certifi bundles of the Python environment that the program is in.
 
     An MCP client often starts its servers from the same one, without any variables.
     """
     if not command:
         return []
-    paths = [os.path.join(folder, command[0]) for folder in os.get_exec_path()]  # noqa: PTH118 - as above
+    folders = [folder for folder in os.get_exec_path() if folder != launchers]
+    paths = [os.path.join(folder, command[0]) for folder in folders]  # noqa: PTH118 - as above
     program = next(filter(os.path.exists, paths), command[0])
     environment = os.path.dirname(os.path.dirname(program))  # noqa: PTH120
     return glob.glob(f"{environment}/lib/python3*/site-packages/certifi/cacert.pem")  # noqa: PTH207

@@ -26,6 +26,7 @@ from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file
 from wirefault.core.sockets import Address
 from wirefault.settings.configuration import Configuration, running_lab
 from wirefault.settings.settings import SettingsError
+from wirefault.subjects.taps.pipes import write_launchers
 from wirefault.subjects.taps.tap import (
     FUNCTIONS,
     NO_TAP,
@@ -163,6 +164,8 @@ def namespace_tap(
         raise NoNamespaceError(f"missing program {' and '.join(missing)}")
     unshare, is_root = str(tools["unshare"]), os.geteuid() == 0
     own_user = [unshare, "-U", f"--map-user={os.getuid()}", f"--map-group={os.getgid()}", "--"]
+    lab_id = "-".join(ingress.stem.split("-")[:2])  # without the lane
+    launchers = write_launchers(folder, lab_id, environ)
     setup = {
         "ip": tools["ip"],
         "nft": tools["nft"],
@@ -172,6 +175,7 @@ def namespace_tap(
         "private": _private_view(folder, ingress),
         "drop": list(_DROPPED) if is_root else [],  # others have no rights outside their own namespace
         "bundle": str(trust.bundle),
+        "launchers": str(launchers),
         "restore": [] if is_root else own_user,  # restores the user after being root in the namespace
     }
     file = folder / "namespace.json"
@@ -184,6 +188,7 @@ def namespace_tap(
         variables=trust.variables,
         appended={"JAVA_TOOL_OPTIONS": trust.java_options} if trust.java_options else {},
         removed=PROXY_VARIABLES,  # with another proxy, the ingress would see only that
+        launchers=launchers,
     )
 
 

@@ -53,6 +53,8 @@ class Tap:
     # appended to variables, after a space
     appended: Mapping[str, str] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    # a folder that comes first on ``PATH``
+    launchers: Path | None = None
 
     def words(
         self, command: Sequence[str], forwards: Sequence[int] = (), started_fd: int | None = None
@@ -75,6 +77,8 @@ class Tap:
         """Return the environment of a command behind the tap."""
         others = {name: value for name, value in environ.items() if name not in self.removed}
         appended = {name: f"{others.get(name, '')} {more}".lstrip() for name, more in self.appended.items()}
+        if self.launchers is not None:
+            others["PATH"] = f"{self.launchers}{os.pathsep}{others.get('PATH', os.defpath)}"
         return {**others, **self.variables, **appended}
 
     @property
