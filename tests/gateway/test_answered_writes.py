@@ -149,6 +149,104 @@ def test_gateway_refuses_mutations_and_forwards_queries(tmp_path: Path) -> None:
         assert (refused.forwarded, refused.error) == (False, NOT_RECORDED)
 
 
+def test_gateway_answers_json_rpc_by_method(tmp_path: Path) -> None:
+    file = str(tmp_path / "writes")
+    reply = json_reply(200, {"jsonrpc": "2.0", "id": 1, "result": {"order_id": 7}})
+    with shop_lab(tmp_path, reply) as lab:
+        lab.begin(audit_writes=WritesDocument("record", file).dump())
+        post(lab, "/rpc", body={"jsonrpc": "2.0", "id": 1, "method": "place_order"})
+        lab.begin(audit_writes=WritesDocument("answer", file).dump())
+        methods = ["get_price", "place_order", "place_order"]
+        bodies = [{"jsonrpc": "2.0", "id": id, "method": name} for id, name in enumerate(methods, 5)]
+        read, *placed = [post(lab, "/rpc", body=body).json() for body in bodies]
+        assert read["id"] == 1  # the server's own
+        assert [(each["id"], each["result"]) for each in placed] == [
+            (6, {"order_id": 7}),
+            (7, {"order_id": 8}),
+        ]
+        assert lab.exchange().status == 200
+
+
 def post(lab: Lab, path: str, key: str = "", body: Any = None) -> requests.Response:
     headers = {"Idempotency-Key": key} if key else {}
     return requests.post(lab.url("shop", path), json=body or {"item": "mug"}, headers=headers, timeout=5)
+
+
+def rpc(id: int, method: str = "place_order", **more: Any) -> Request:
+    return Request((), dump_json({"jsonrpc": "2.0", "id": id, "method": method, **more}), "POST", "/rpc")
+
+
+def mcp_call(id: int, tool: str) -> Request:
+    return rpc(id, "tools/call", params={"name": tool, "arguments": {}})
+
+
+def mutation(name: str) -> Request:
+    return Request((), dump_json({"query": f"mutation {name} {{ order {{ id }} }}"}), "POST", "/graphql")
+
+
+def answering(file: Path, *recorded: tuple[Request, Reply]) -> Player:
+    recorder = chosen(WritesDocument("record", str(file)), "POST /rpc").recorder
+    assert recorder is not None
+    for request, reply in recorded:
+        recorder.ask(request)(reply)
+    player = chosen(WritesDocument("answer", str(file)), "POST /rpc").player
+    assert player is not None
+    return player
+
+
+def test_reply_of_json_rpc_has_its_request_id_and_next_ids(tmp_path: Path) -> None:
+    result = {"jsonrpc": "2.0", "id": 3, "result": {"order_id": 7}}
+    refund = {"jsonrpc": "2.0", "id": 4, "result": {"refund_id": 1}}
+    player = answering(
+        tmp_path / "writes", (rpc(3), json_reply(200, result)), (rpc(4, "refund"), json_reply(200, refund))
+    )
+    assert replies(player, rpc(9), rpc(10, "refund"), rpc(11), rpc(12, "cancel")) == [
+        {"jsonrpc": "2.0", "id": 9, "result": {"order_id": 7}},
+        {"jsonrpc": "2.0", "id": 10, "result": {"refund_id": 1}},
+        {"jsonrpc": "2.0", "id": 11, "result": {"order_id": 8}},
+        None,
+    ]
+
+
+def test_batch_of_json_rpc_has_no_reply(tmp_path: Path) -> None:
+    batch = Request((), b'[{"jsonrpc": "2.0", "id": 1, "method": "a"}]', "POST", "/rpc")
+    assert replies(answering(tmp_path / "writes", (batch, json_reply(200, [{"id": 1}]))), batch) == [None]
+
+
+def test_graphql_mutations_have_their_own_replies(tmp_path: Path) -> None:
+    player = answering(
+        tmp_path / "writes",
+        (mutation("Order"), json_reply(200, {"data": {"order": {"id": "7", "total": 3}}})),
+        (mutation("Refund"), json_reply(200, {"data": {"refund": {"done": True}}})),
+    )
+    assert replies(player, mutation("Refund"), mutation("Order"), mutation("Order")) == [
+        {"data": {"refund": {"done": True}}},
+        {"data": {"order": {"id": "7", "total": 3}}},
+        {"data": {"order": {"id": "8", "total": 3}}},
+    ]
+
+
+def test_result_of_mcp_tool_in_event_stream_is_addressed(tmp_path: Path) -> None:
+    content = [{"type": "text", "text": '{"order_id": 7}'}]
+    result = {"content": content, "structuredContent": {"order_id": 7}}
+    message = {"jsonrpc": "2.0", "id": 2, "result": result}
+    headers = (("Content-Type", "text/event-stream"), ("Mcp-Session-Id", "of the clean run"))
+    stream = Reply(headers, b"event: message\ndata: " + dump_json(message) + b"\n\n")
+    player = answering(tmp_path / "writes", (mcp_call(2, "place_order"), stream))
+    first, second = (player.next_reply(mcp_call(id, "place_order")) for id in (5, 6))
+    assert first is not None and second is not None
+    assert first.headers == headers[:1]
+    read = [json.loads(reply.body.partition(b"data: ")[2]) for reply in (first, second)]
+    assert [each["id"] for each in read] == [5, 6]
+    assert read[0]["result"] == result
+    assert read[1]["result"]["structuredContent"] == {"order_id": 8}
+    assert json.loads(read[1]["result"]["content"][0]["text"]) == {"order_id": 8}
+    assert player.next_reply(mcp_call(7, "refund")) is None
+
+
+def test_operations_of_aws_have_their_own_replies(tmp_path: Path) -> None:
+    put, delete = (
+        Request((("x-amz-target", f"Db.{name}"),), b"{}", "POST", "/") for name in ("PutItem", "DeleteItem")
+    )
+    player = answering(tmp_path / "writes", (put, json_reply(200, {"put": 1})))
+    assert replies(player, delete, put) == [None, {"put": 1}]

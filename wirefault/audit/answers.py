@@ -14,7 +14,6 @@ from typing import Literal
 from wirefault.audit.calls import Call, calls_in, same_way, varying_call
 from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
-from wirefault.dialects.http import SAFE_METHODS
 from wirefault.gateway.answered_writes import NOT_RECORDED
 from wirefault.history.events import (
     Event,
@@ -40,7 +39,7 @@ from wirefault.judging.judge import EpisodeJudgement, judge_trace
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import writes_in
 from wirefault.wiring.links import Link, Links
-from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, Corrections, path_template
+from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, Corrections
 
 Status = Literal["finding", "fine", "unknown"]
 _LINK = re.compile(r" of \S+(?= was (?:executed|not\b))")
@@ -397,16 +396,3 @@ def writes_by_host(views: Sequence[RunView]) -> Mapping[str, list[str]]:
                 upstream = view.trace.links[call.key.link].upstream
                 by_host.setdefault(upstream, {})[call.key.name] = None
     return {upstream: list(names) for upstream, names in by_host.items()}
-
-
-def mixed_call(view: RunView) -> str:
-    """Return a clause about a path that carries reads and writes alike; empty without one."""
-    read: set[tuple[str, str]] = set()
-    written: set[tuple[str, str]] = set()
-    for request in view.trace.requests:
-        exchange = request.exchange
-        if exchange is None or exchange.method in SAFE_METHODS or request.of_model:
-            continue
-        call = f"{exchange.method} {path_template(exchange.target)}"
-        (written if request.is_write else read).add((exchange.link, call))
-    return next((f"{call} of {link} carries reads and writes" for link, call in sorted(read & written)), "")

@@ -18,7 +18,6 @@ from wirefault.audit.answers import (
     CleanRuns,
     FaultedRun,
     RunView,
-    mixed_call,
     read_faulted,
     read_run,
     writes_by_host,
@@ -43,6 +42,7 @@ from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.budgets import load_prices
 from wirefault.settings.settings import Settings
+from wirefault.wiring.links import STDIO
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
 WAITING_LANES = 4
@@ -169,11 +169,10 @@ class _Audit:
             )
         if result.writes == "real" and options.writes == "real" and options.confirmed:
             return ""
-        mixed = mixed_call(result.clean.runs[0])
-        if result.writes == "answer" and mixed:
+        if options.writes == "answer" and STDIO in hosts:
             return (
-                f"{mixed}, so the gateway cannot answer its writes in the server's place; to carry them out"
-                " for real in each run, add --writes real --yes"
+                f"--writes answer: {', '.join(hosts[STDIO])} of an MCP server over a pipe cannot be answered"
+                " in its place; leave the option out"
             )
         if result.writes == "answer":
             self._keep_replies()

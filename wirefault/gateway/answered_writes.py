@@ -21,16 +21,20 @@ from pydantic import TypeAdapter
 
 from wirefault.core.redaction import Redaction
 from wirefault.core.sockets import is_loopback
-from wirefault.dialects.http import Reply, Request
+from wirefault.dialects.http import Reply, Request, data_of
+from wirefault.dialects.json_values import as_object, as_text, parsed
+from wirefault.dialects.mcp import CALL, SESSION_HEADER, read_message
 from wirefault.gateway.endpoint import Endpoint
+from wirefault.gateway.http1.heads import OPERATION
 from wirefault.settings.settings import SettingsError
 from wirefault.wiring.links import Link
-from wirefault.wiring.write_requests import Corrections, path_template
+from wirefault.wiring.write_requests import Corrections, operation_in, path_template
 
 NOT_RECORDED = "the clean run made no such write, and the audit sends none to this server"
 NOT_KEPT = "the clean run's reply to this write has a secret, so it is not kept, and the audit sends none"
 _IDEMPOTENCY_KEYS = ("Idempotency-Key", "X-Idempotency-Key")
 _ID_NAME = re.compile(r"(?:^|_)(?:id|number|no|ref|reference)$|[a-z](?:Id|Number|Ref)$")
+_GRAPHQL_NAME = re.compile(r"\bmutation\s+(\w+)")
 _LAST_DIGITS = re.compile(r"(\d+)(?=\D*$)")
 
 
@@ -139,7 +143,7 @@ class _WriteRecorder:
         self.failure = ""
 
     def ask(self, request: Request) -> Callable[[Reply], None]:
-        return partial(self._keep, f"{request.method} {path_template(request.target)}")
+        return partial(self._keep, _call(request))
 
     def _keep(self, call: str, reply: Reply) -> None:
         row = {
@@ -203,37 +207,118 @@ class _WritePlayer:
         self.not_recorded = NOT_RECORDED
 
     def next_reply(self, request: Request) -> Reply | None:
-        call = f"{request.method} {path_template(request.target)}"
+        call = _call(request)
         recorded = self._recorded.get((self._link, call))
         self.not_recorded = NOT_KEPT if recorded else NOT_RECORDED
-        if not recorded:
+        if not recorded or request.body.lstrip()[:1] == b"[":  # a batch has the ids of several requests
             return None
         key = next((value for name in _IDEMPOTENCY_KEYS if (value := request.header(name))), "")
+        key = f"{call} {key}" if key else ""
         if key and key in self._by_key:
-            return self._by_key[key]
+            return _addressed(self._by_key[key], request)
         number = self._answered.get(call, 0)
         self._answered[call] = number + 1
         reply = recorded[min(number, len(recorded) - 1)].reply
         if reply is None:
             return None
         further = max(number - len(recorded) + 1, 0)
-        reply = replace(reply, body=_counted_up(reply.body, further))
+        reply = replace(reply, body=_counted_up(reply, further)) if further else reply
         if key:
             self._by_key[key] = reply
+        return _addressed(reply, request)
+
+
+def _call(request: Request) -> str:
+    """Return method and path, with ids as ``*``, and the operation or the MCP tool."""
+    message = read_message(request.body)
+    if message is not None and message.method == CALL:
+        operation = f"{CALL} {message.name}"
+    else:
+        operation = operation_in(request.body, request.header(OPERATION.decode())) or _graphql_name(
+            request.body
+        )
+    return f"{request.method} {path_template(request.target)} {operation}".rstrip()
+
+
+def _graphql_name(body: bytes) -> str:
+    """Return what tells one GraphQL mutation without ``operationName`` from others, else an empty text."""
+    try:
+        query = as_text(as_object(parsed(body)).get("query"))
+    except ValueError:
+        return ""
+    named = _GRAPHQL_NAME.search(query)
+    return named[1] if named else " ".join(query.split()) if "{" in query else ""
+
+
+def _addressed(reply: Reply, request: Request) -> Reply:
+    """Return the reply to a JSON-RPC request with that request's id, as JSON or in a stream of events.
+
+    The session of MCP is the client's own.
+    """
+    message = read_message(request.body)
+    if message is None or message.id is None:
         return reply
+    headers = tuple((name, value) for name, value in reply.headers if name.lower() != SESSION_HEADER)
+
+    def with_id(value: dict[str, Any]) -> dict[str, Any]:
+        is_response = "result" in value or "error" in value
+        return {**value, "id": message.id} if is_response else value
+
+    return replace(reply, headers=headers, body=_edited(reply, with_id))
 
 
-def _counted_up(body: bytes, by: int) -> bytes:
-    """Return the body of JSON with its ids raised by a number; any other body unchanged."""
-    if not by:
-        return body
+def _edited(reply: Reply, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
+    """Return the body with each JSON object in it edited: the body itself, or each event's data."""
+    if not reply.is_event_stream:
+        return _edited_json(reply.body, edit)
+    edited = bytearray()
+    for event in reply.events():
+        data = data_of(event)
+        changed = _edited_json(data, edit) if data else data
+        edited += event if changed == data else event.replace(data, changed)
+    return bytes(edited)
+
+
+def _edited_json(body: bytes, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
         return body
-    if not isinstance(value, dict):
-        return body
-    return json.dumps({name: _raised(name, item, by) for name, item in value.items()}).encode()
+    return json.dumps(edit(value)).encode() if isinstance(value, dict) else body
+
+
+def _counted_up(reply: Reply, by: int) -> bytes:
+    """Return the body with its ids raised by a number, where it is JSON."""
+    return _edited(reply, lambda value: _raised_in(value, by))
+
+
+def _raised_in(value: dict[str, Any], by: int) -> dict[str, Any]:
+    """Raise the ids of an object: of a JSON-RPC result, an MCP result's content, or each field of GraphQL."""
+    if "jsonrpc" in value:
+        result = value.get("result")
+        return {**value, "result": _raised_result(result, by)} if isinstance(result, dict) else value
+    if isinstance(value.get("data"), dict):
+        fields = {
+            name: _raised_in(item, by) if isinstance(item, dict) else item
+            for name, item in value["data"].items()
+        }
+        return {**value, "data": fields}
+    return {name: _raised(name, item, by) for name, item in value.items()}
+
+
+def _raised_result(result: dict[str, Any], by: int) -> dict[str, Any]:
+    content = result.get("content")
+    if not isinstance(content, list):
+        return _raised_in(result, by)
+    texts = [
+        {**part, "text": _edited_json(part["text"].encode(), lambda value: _raised_in(value, by)).decode()}
+        if isinstance(part, dict) and isinstance(part.get("text"), str)
+        else part
+        for part in content
+    ]
+    structured = result.get("structuredContent")
+    more = {"structuredContent": _raised_in(structured, by)} if isinstance(structured, dict) else {}
+    return {**result, "content": texts, **more}
 
 
 def _raised(name: str, value: Any, by: int) -> Any:

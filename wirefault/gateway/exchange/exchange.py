@@ -463,19 +463,19 @@ def _replay(
 
 
 def call_name(exchange: Exchange) -> str:
-    """Return the MCP tool that the request calls, else its method and path."""
-    return exchange.tool or f"{exchange.head.method} {exchange.path}"
+    """Return the MCP tool that the request calls, else its method, its path and its operation."""
+    return (
+        exchange.tool
+        or f"{exchange.head.method} {exchange.path} {_client_request(exchange).operation}".rstrip()
+    )
 
 
-def is_write(exchange: Exchange) -> bool:
-    """Whether the client's request, which asks no model, is a declared or probable write.
-
-    A fault may have changed it, but whether it writes stays the same.
-    """
-    run, head, start = exchange.origin.run, exchange.head, exchange.body_start
+def _client_request(exchange: Exchange) -> SentRequest:
+    """Return the client's request as far as it shows whether it is a write."""
+    head, start = exchange.head, exchange.body_start
     encoding = head.noted.get(CONTENT_ENCODING, "").lower()
     body, cut = kept_text(start, encoding, str) if start else ("", False)
-    request = SentRequest(
+    return SentRequest(
         head.method,
         head.target,
         body,
@@ -485,8 +485,16 @@ def is_write(exchange: Exchange) -> bool:
         exchange.message is not None,
         head.noted.get(OPERATION, ""),
     )
+
+
+def is_write(exchange: Exchange) -> bool:
+    """Whether the client's request, which asks no model, is a declared or probable write.
+
+    A fault may have changed it, but whether it writes stays the same.
+    """
+    run = exchange.origin.run
     read_only = run.read_only_tools.get(exchange.listener.name, ()) if run is not None else ()
-    return write_kind(exchange.listener.link, request, read_only) is not None
+    return write_kind(exchange.listener.link, _client_request(exchange), read_only) is not None
 
 
 def _request_reader(head: RequestHead, body: bytes) -> Callable[[], Request]:

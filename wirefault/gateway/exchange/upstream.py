@@ -12,7 +12,7 @@ from wirefault.gateway.closed_networks import NETWORK_CLOSED
 from wirefault.gateway.endpoint import Endpoint, Player, Recorder
 from wirefault.gateway.exchange.reply_changes import MAX_BUFFERED_REPLY
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, ReplyReader, SizedBody
-from wirefault.gateway.http1.heads import IDEMPOTENCY_KEYS, RequestHead, find_head
+from wirefault.gateway.http1.heads import IDEMPOTENCY_KEYS, OPERATION, RequestHead, find_head
 from wirefault.gateway.http1.messages import (
     Unreadable,
     content_encoding,
@@ -23,6 +23,7 @@ from wirefault.gateway.http1.messages import (
 from wirefault.history.events import WhyNotIntercepted
 
 _MAX_OUTBOX = 64 * 1024
+_KEPT = (*IDEMPOTENCY_KEYS, OPERATION)
 _RECORDING_LIMIT_S = 120.0
 # Answers to a bad request by the model; other errors are about keys, limits and outages.
 _RECORDED_ERRORS = (400, 422)
@@ -419,7 +420,7 @@ class _RecordedExchanges:
 class SentRequests:
     """Reassembles requests from sent bytes, without the ``base_path``, which is specific to one server.
 
-    Of their headers only idempotency keys are kept.
+    Of their headers only idempotency keys and AWS's operation are kept.
     """
 
     def __init__(self, base_path: str | None) -> None:
@@ -440,5 +441,5 @@ class SentRequests:
             return None
         head, body, self._head = self._head, bytes(self._body), None
         self._body.clear()
-        keys = tuple((name.decode(), head.noted[name]) for name in IDEMPOTENCY_KEYS if name in head.noted)
+        keys = tuple((name.decode(), head.noted[name]) for name in _KEPT if name in head.noted)
         return Request(keys, body, head.method, head.target.removeprefix(self._base_path))

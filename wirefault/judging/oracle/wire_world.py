@@ -143,12 +143,7 @@ def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement
         id(e) for e in undeclared if not e.of_model and any(is_call(each, e) for each in requests)
     }
     world = _judge_writes(oracle, [replace(e, write=True) if id(e) in expected_ids else e for e in exchanges])
-    read_only = {
-        tool
-        for e in undeclared
-        if e.message == LIST
-        for tool in read_only_tools(tool_list(e))
-    }
+    read_only = {tool for e in undeclared if e.message == LIST for tool in read_only_tools(tool_list(e))}
     probable = [e for e in undeclared if id(e) not in expected_ids and _is_probable_write(e, read_only)]
     if world.axis == "as_asked" and oracle.others == "forbidden":
         links = {request.link for request in requests}
