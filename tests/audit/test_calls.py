@@ -37,6 +37,17 @@ def test_operation_is_part_of_name() -> None:
     assert named is not None and named[0] == "POST /rpc eth_send"
 
 
+def test_streams_and_sessions_of_mcp_are_no_calls() -> None:
+    of_notes = {"link": "notes", "target": "/mcp", "dialect": "mcp"}
+    exchanges = [
+        exchange(**of_notes, method="GET"),
+        exchange(**of_notes, method="POST", message="tools/list", fingerprint="f2"),
+        exchange(**of_notes, method="POST", message="tools/call", tool="add", session="s1", fingerprint="f3"),
+        exchange(**of_notes, method="DELETE", fingerprint="f4"),
+    ]
+    assert [(call.text, call.in_session) for call in calls_in(episode_trace(exchanges))] == [("add", True)]
+
+
 def test_target_of_aws_names_calls_and_their_faults() -> None:
     of_table = {"link": "dynamodb", "method": "POST", "target": "/", "request_body": '{"TableName": "t"}'}
     operations = ["Db_2012.GetItem", "Db_2012.PutItem", "Db_2012.PutItem"]

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.json_values import as_object, as_text, parsed
+from wirefault.dialects.mcp import MCP
 from wirefault.dialects.model_requests import may_ask_model
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.stream_forms import recorded_events
@@ -146,7 +147,7 @@ def identify_call(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
     """Return the call's name and the selectors of its key; None for an MCP message that calls no tool."""
     if exchange.tool:
         return exchange.tool, {"tool": exchange.tool}
-    if exchange.message:
+    if exchange.message or exchange.dialect == MCP.name:  # without a message: its stream, or a session's end
         return None
     path = path_template(exchange.target)
     only: dict[str, Any] = {"method": exchange.method, "path": _WILDCARDS.sub("?", path)}
