@@ -15,7 +15,13 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, dump_prompts, plan_experiment
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
-from wirefault.report.experiment import agent_line, count_lines, head_lines, oracle_lines
+from wirefault.report.experiment import (
+    agent_line,
+    count_lines,
+    head_lines,
+    oracle_lines,
+    undecidable_lines,
+)
 from wirefault.runner.attempts import shadow_toxics
 from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.wiring.links import lab_links
@@ -155,6 +161,14 @@ def test_conversation_needs_capable_subject_at_plan(folder: Path) -> None:
 )
 def test_reachable_count_has_no_warning(folder: Path, possible: str) -> None:
     assert list(count_lines(planned(folder, {"only": ["2"], "repeats": 2, "hypothesis": [possible]}))) == []
+
+
+def test_plan_names_claims_that_its_episodes_cannot_decide(folder: Path) -> None:
+    few = {"only": ["2"], "repeats": 4, "hypothesis": ["success_rate >= 0.9 and no crash"]}
+    [line] = undecidable_lines(planned(folder, few))
+    assert line.startswith("success_rate >= 0.9 needs at least 29 episodes, this plan has 4: use repeats: 29")
+    assert undecidable_lines(planned(folder, {**few, "repeats": 29})) == []
+    assert undecidable_lines(planned(folder, {**few, "until_decided": True})) == []
 
 
 def test_unreachable_count_is_named_before_run(folder: Path) -> None:

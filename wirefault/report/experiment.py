@@ -25,7 +25,9 @@ from wirefault.experiments.measures import BUDGET_STRIKES
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import episodes_outside_radius
+from wirefault.experiments.sequential import sequential_claims
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
+from wirefault.experiments.watch import MIN_EPISODES
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.logs import strip_control
 from wirefault.judging.checker import SEVERITIES
@@ -116,14 +118,21 @@ def count_lines(plan: ExperimentPlan) -> Iterator[str]:
 
 
 def undecidable_lines(plan: ExperimentPlan) -> list[str]:
-    """Return the claims that this plan could not decide even if every episode succeeded, and what would."""
+    """Return the claims that this plan could not decide even if every episode succeeded, and what would.
+
+    Claims that a sequential test decides run as long as it takes.
+    """
     prompts = len({prompt_of(prompt.key) for prompt in plan.prompts})
     repeats = math.ceil(len(plan.prompts) / prompts) if prompts else 0
-    statements = {
-        each: arm.name for arm in plan.arms for text in arm.hypothesis for each in parse_statements(text)
-    }
-    lines = {each: undecidable(each, prompts, repeats, plan.terms) for each in statements} if prompts else {}
-    return [line for line in lines.values() if line]
+    texts = dict.fromkeys(text for arm in plan.arms for text in arm.hypothesis)
+    statements = dict.fromkeys(
+        statement
+        for text in texts
+        for statement in parse_statements(text)
+        if not (plan.experiment.until_decided and sequential_claims(statement.text))
+    )
+    lines = [undecidable(each, prompts, repeats, plan.terms) for each in statements] if prompts else []
+    return [line for line in lines if line]
 
 
 def population_line(plan: ExperimentPlan) -> str:
@@ -143,6 +152,8 @@ def end_lines(plan: ExperimentPlan) -> Iterator[str]:
     safety, limits = plan.experiment.safety, plan.experiment.limits
     if safety.abort:
         yield f"aborted as soon as: {'; '.join(safety.abort)}"
+        if len(plan.prompts) < MIN_EPISODES and any("_" in text for text in safety.abort):
+            yield f"shares are watched from {MIN_EPISODES} episodes on; an arm here has {len(plan.prompts)}"
     bounds = [] if limits.time is None else [f"{limits.time:g} s"]
     bounds += [] if limits.cost is None else [f"{limits.cost:g} USD"]
     if bounds:
