@@ -365,3 +365,23 @@ def test_history_file_mode_follows_umask(path):
     finally:
         os.umask(old)
     assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("reached_disk", [True, False])
+def test_interrupted_write_keeps_the_chain(path, monkeypatch, reached_disk):
+    """A signal's exception comes just before or just after the write."""
+    writer = Writer(path)
+    write_to_disk = os.write
+
+    def interrupted(file: int, data: bytes) -> int:
+        if reached_disk:
+            write_to_disk(file, data)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("wirefault.history.writer.os.write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            writer.write(note("first"))
+    writer.write(note("second"))
+    writer.close()
+    assert [event.message for event in read_file(path)] == ["first", "second"][not reached_disk :]

@@ -37,13 +37,17 @@ class Writer:
     """
 
     def __init__(self, path: Path) -> None:
-        lines = _whole_lines(path)
-        self._written = len(lines)
-        self.head = line_hash(lines[-1]) if lines else origin(path.parent.name, path.name)
-        self._file = open_shared(logs_folder(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._path = path
+        self._read_end()
+        self._file = open_shared(logs_folder(path), path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         self._lock = threading.Lock()
         self._cut = ""
+
+    def _read_end(self) -> None:
+        lines = _whole_lines(self._path)
+        self._written = len(lines)
+        self.head = line_hash(lines[-1]) if lines else origin(self._path.parent.name, self._path.name)
+        self._interrupted = False
 
     def write(self, event: Event) -> None:
         self.write_line(dump_line(event))
@@ -57,11 +61,15 @@ class Writer:
         with self._lock:
             if self._cut:
                 raise OSError(self._cut)
+            if self._interrupted:
+                self._read_end()
             lines, head = linked(records, self._written + 1, self.head)
             data = b"\n".join([*lines, b""])
+            self._interrupted = True  # by the exception of a signal, which may come before or after the write
             try:
                 taken = os.write(self._file, data)
             except OSError as error:
+                self._interrupted = False
                 error.filename = str(self._path)
                 raise
             if taken != len(data):
@@ -69,6 +77,7 @@ class Writer:
                 raise OSError(self._cut)
             self._written += len(lines)
             self.head = head
+            self._interrupted = False
 
     def close(self) -> None:
         if self._file >= 0:
