@@ -102,7 +102,7 @@ class CallableAssertion(Assertion):
         except (NotRecorded, NothingToJudge):
             raise
         except (Exception, SystemExit) as error:  # noqa: BLE001 - which tells nothing of the subject
-            raise NotRecorded(f"{self.function} raised {type(error).__name__}") from None
+            raise NotRecorded(f"{_without_folder(self.function)} raised {type(error).__name__}") from None
         if isinstance(result, CheckResult):
             return result
         if result is None or isinstance(result, bool):
