@@ -76,8 +76,8 @@ def test_program_starts_as_without_launcher(environ: dict[str, str], stdin: Any,
 @pytest.mark.slow
 @pytest.mark.parametrize("line", [HELLO, STATELESS], ids=["session", "stateless"])
 def test_mcp_server_starts_through_shim(environ: dict[str, str], line: str) -> None:
-    shown = json.loads(run(environ, {"input": line}).stdout)
-    assert shown[0] == "shim" and shown[1].endswith("/python3") and shown[-1] == line
+    words = json.loads(run(environ, {"input": line}).stdout)
+    assert words[0] == "shim" and words[1].endswith("/python3") and words[-1] == line
 
 
 @pytest.mark.slow
