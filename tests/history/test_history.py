@@ -51,6 +51,7 @@ from wirefault.history.events import (
     WorldProbed,
     WorldRead,
 )
+from wirefault.history.lines import first_break, origin
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, Torn, parse_line, read_file, read_run
 from wirefault.history.writer import Writer, history_file
@@ -385,3 +386,5 @@ def test_interrupted_write_keeps_the_chain(path, monkeypatch, reached_disk):
     writer.write(note("second"))
     writer.close()
     assert [event.message for event in read_file(path)] == ["first", "second"][not reached_disk :]
+    lines = path.read_bytes().splitlines()
+    assert first_break(lines, origin(path.parent.name, path.name)) is None
