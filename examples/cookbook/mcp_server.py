@@ -17,8 +17,8 @@ app, sessions = Flask("mcp"), set()
 
 @app.post("/mcp")
 def message():
-    asked = request.get_json()
-    method, params = asked["method"], asked.get("params", {})
+    body = request.get_json()
+    method, params = body["method"], body.get("params", {})
     headers = {}
     if method == "initialize":
         headers["Mcp-Session-Id"] = uuid.uuid4().hex
@@ -27,14 +27,14 @@ def message():
         result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
     elif request.headers.get("Mcp-Session-Id") not in sessions:
         return {"jsonrpc": "2.0", "id": None, "error": {"code": -32001, "message": "Session not found"}}, 404
-    elif "id" not in asked:
+    elif "id" not in body:
         return "", 202
     elif method == "tools/list":
         result = {"tools": [{"name": "order_item", "inputSchema": {"type": "object"}}]}
     else:
         order = httpx.post(f"{SHOP}/orders", json=params["arguments"]).raise_for_status()
         result = {"content": [{"type": "text", "text": order.text}]}
-    return {"jsonrpc": "2.0", "id": asked["id"], "result": result}, 200, headers
+    return {"jsonrpc": "2.0", "id": body["id"], "result": result}, 200, headers
 
 
 logging.getLogger("werkzeug").setLevel(logging.ERROR)

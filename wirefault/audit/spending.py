@@ -43,9 +43,9 @@ class Spending:
 
 def spending(exchanges: Iterable[Exchange], prices: Prices) -> Spending:
     """Add up the model requests among the exchanges."""
-    asked = [exchange for exchange in exchanges if exchange.of_model]
-    live = [exchange for exchange in asked if exchange.replay != "hit"]
-    hits = [exchange for exchange in asked if exchange.replay == "hit"]
+    of_model = [exchange for exchange in exchanges if exchange.of_model]
+    live = [exchange for exchange in of_model if exchange.replay != "hit"]
+    hits = [exchange for exchange in of_model if exchange.replay == "hit"]
     answered = [exchange for exchange in live if exchange.forwarded and _succeeded(exchange)]
     return Spending(
         requests=sum(exchange.forwarded for exchange in live),
@@ -54,7 +54,7 @@ def spending(exchanges: Iterable[Exchange], prices: Prices) -> Spending:
         cost_usd=_cost(live, prices),
         saved_requests=len(hits),
         saved_tokens=sum(map(_tokens, hits)),
-        missed=sum(exchange.replay == "miss" for exchange in asked),
+        missed=sum(exchange.replay == "miss" for exchange in of_model),
     )
 
 

@@ -314,8 +314,8 @@ def _checks(
 
 def _decided(arm: str, text: str, decision: Decision, measures: Mapping[str, Measure]) -> Check:
     """The check of a claim that a sequential test decided, or left open."""
-    shown = measures.get(decision.measure)
-    episodes = shown.episodes if shown and decision.verdict == "deviated" else ()
+    measure = measures.get(decision.measure)
+    episodes = measure.episodes if measure and decision.verdict == "deviated" else ()
     measured = {decision.measure: decision.measured}
     return Check(arm, text, decision.verdict, measured, decision.message, episodes, kind="claim")
 

@@ -80,9 +80,9 @@ def test_invalid_assertion_names_problem(entry: Any, problem: str) -> None:
         ({"statement": {"text": "tokens <= 9", "turn": 1}}, "tokens <= 9, turn 1"),
         ({"tools_in_order": ["a", "b"]}, "tools_in_order: a, b"),
         ({"tool_called": {"tool": "a", "times": 1}}, "tool_called: tool a, times 1"),
-        ({"callable": "/home/me/agent/checks.py:polite"}, "callable: checks.py:polite"),
+        ({"callable": "/opt/agent/checks.py:polite"}, "callable: checks.py:polite"),
         (
-            {"callable": {"function": "/home/me/checks.py:polite", "over": "arm"}},
+            {"callable": {"function": "/opt/checks.py:polite", "over": "arm"}},
             "callable: function checks.py:polite, over arm",
         ),
         ({"callable": "checks:polite"}, "callable: checks:polite"),
