@@ -26,6 +26,7 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, scaled
 from wirefault.faults.sets.presets import preset
 from wirefault.history.reader import HistoryError
+from wirefault.settings.settings import MAX_CHAOS_LEVEL
 from wirefault.state.state import State
 from wirefault.state.tables import ConfigurationRow
 from wirefault.wiring.links import Links
@@ -106,10 +107,10 @@ class FaultsEndpoint:
 def _requested_set(body: Any, links: Links) -> tuple[FaultSet, str]:
     """Return the requested set and its display name. ``faults``: a set as in a file, or a preset's name."""
     if not isinstance(body, dict) or not body.keys() <= _KEYS or "faults" not in body:
-        raise ApiError(400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..1}')
+        raise ApiError(400, "bad_request", 'send {"faults": a set or a preset\'s name, "chaos_level": 0..2}')
     requested, level = body["faults"], body.get("chaos_level", 1)
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= 1:
-        raise ApiError(400, "bad_request", "chaos_level must be a number in 0 .. 1")
+    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 <= level <= MAX_CHAOS_LEVEL:
+        raise ApiError(400, "bad_request", f"chaos_level must be a number in 0 .. {MAX_CHAOS_LEVEL:g}")
     try:
         unscaled = (
             preset(requested, links)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wirefault.experiments.report import ExperimentReport
     from wirefault.experiments.run_experiment import ExperimentResult, run
     from wirefault.experiments.safety import Safety
+    from wirefault.experiments.wrapper import Wrapper
     from wirefault.faults.base import Fault
     from wirefault.judging.checker import CheckResult
     from wirefault.subjects.functions.marking import tool
@@ -38,6 +39,7 @@ __all__ = [
     "NotRecorded",
     "Safety",
     "SubjectResult",
+    "Wrapper",
     "run",
     "tool",
 ]
@@ -57,6 +59,7 @@ _MODULES = {
     "NotRecorded": "wirefault.experiments.assertions.episode_view",
     "Safety": "wirefault.experiments.safety",
     "SubjectResult": "wirefault.subjects.subject",
+    "Wrapper": "wirefault.experiments.wrapper",
     "run": "wirefault.experiments.run_experiment",
     "tool": "wirefault.subjects.functions.marking",
 }

@@ -69,6 +69,14 @@ def test_show_prints_usable_example_without_markdown():
     assert "delay tools 100 % of tries" in " ".join(call("show", "mine.yaml").output.split())
 
 
+def test_show_names_entries_that_always_act_at_level():
+    Path("mine.yaml").write_text(
+        "faults: [{fault: empty, when: {probability: 0.6}}, {fault: stale, when: {probability: 0.5}}]"
+    )
+    assert "the chance is capped: empty\n" in call("show", "mine.yaml", "--chaos-level", "2").output
+    assert "capped" not in call("show", "mine.yaml").output
+
+
 def test_show_prints_true_rates_at_level():
     Path("mine.yaml").write_text(
         "description: what for\nfaults: [{fault: empty, links: search, when: {probability: 0.5}},"
@@ -114,7 +122,7 @@ def test_show_prints_entries_of_preset(name):
             ["set", '{"faults": [{"fault": "empty", "when": {"probability": 0}}]}'],
             "none of its faults can occur",
         ),
-        (["show", "light", "--chaos-level", "2"], "2.0 is not in the range"),
+        (["show", "light", "--chaos-level", "3"], "3.0 is not in the range"),
         (["set", "hevy"], "unknown fault set 'hevy'; did you mean 'heavy'?"),
         (["set", "light", "--chaos-level", "0"], "none of its faults can occur"),
     ],

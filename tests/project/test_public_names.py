@@ -16,7 +16,7 @@ def test_public_names_are_pinned() -> None:
     assert wirefault.__all__ == [
         *("Arm", "AttemptContext", "Baseline", "CheckResult", "EpisodeView", "Experiment"),
         *("ExperimentReport", "ExperimentResult", "Fault", "Matrix", "NotRecorded", "Safety"),
-        *("SubjectResult", "run", "tool"),
+        *("SubjectResult", "Wrapper", "run", "tool"),
     ]
 
 

@@ -152,7 +152,7 @@ def test_chaos_level_is_shown(client: ApiClient) -> None:
         ),
         ({"faults": [1]}, "must be a mapping"),
         ({"faults": {}}, "DELETE /faults"),
-        ({"faults": "light", "chaos_level": 2}, "0 .. 1"),
+        ({"faults": "light", "chaos_level": 3}, "0 .. 2"),
         ({"faults": "light", "more": 1}, "send"),
         ([], "send"),
     ],

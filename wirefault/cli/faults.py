@@ -20,7 +20,7 @@ from wirefault.core.errors import InputError, nearest
 from wirefault.core.plain_data import short_repr
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, scaled
+from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, capped, scaled
 from wirefault.faults.sets.presets import (
     describe_preset,
     find_set,
@@ -31,6 +31,7 @@ from wirefault.faults.sets.presets import (
 )
 from wirefault.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
 from wirefault.report.plain_table import table_lines, width_of
+from wirefault.settings.settings import MAX_CHAOS_LEVEL
 from wirefault.toxiproxy.toxics import TOXICS
 from wirefault.toxiproxy.toxics.base import ONLY_EMBEDDED, Toxic
 
@@ -46,7 +47,7 @@ def _number(context: click.Context, parameter: click.Parameter, value: float) ->
 
 _level = option(
     "--chaos-level",
-    type=click.FloatRange(0, 1),
+    type=click.FloatRange(0, MAX_CHAOS_LEVEL),
     default=1.0,
     callback=_number,
     show_default=True,
@@ -153,6 +154,8 @@ def print_set(fault_set: FaultSet, level: float = 1.0, err: bool = False) -> Non
     _print(("entry", "links", "true rate", "conditions"), rows, err)
     if not rows:
         click.echo("(none of its faults can occur)", err=err)
+    if over := capped(fault_set, level):
+        click.echo(f"always act at this level, the chance is capped: {', '.join(over)}", err=err)
 
 
 @faults_command.command(

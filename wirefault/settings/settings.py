@@ -18,6 +18,7 @@ from wirefault.wiring.links import lab_links
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
 
 Probability = Annotated[float, Field(ge=0, le=1)]
+MAX_CHAOS_LEVEL = 2.0
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
@@ -104,8 +105,11 @@ class Settings(BaseModel):
         "auto", description="the translation service"
     )
     faults: str = Field("", description="the fault set: a preset's or a fault's name, or a file")
-    chaos_level: Probability = Field(
-        1.0, description="factor for every probability of the fault set: 1 as written, 0 none"
+    chaos_level: float = Field(
+        1.0,
+        ge=0,
+        le=MAX_CHAOS_LEVEL,
+        description="factor for every probability of the fault set, up to 1 each: 1 as written, 0 none",
     )
     fault_episodes: Probability = Field(
         1.0,
