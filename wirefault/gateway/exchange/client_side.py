@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from wirefault.gateway.exchange.carrier import Carrier
 from wirefault.gateway.exchange.client import Client, PauseReason
+from wirefault.gateway.exchange.decision import can_be_decided, decide
 from wirefault.gateway.exchange.episode_state import note_client_gone
-from wirefault.gateway.exchange.exchange import Exchange, can_be_decided, decide
+from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.relay import CLIENT_LEFT, RequestRelay
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.lane import Lane, LaneAttempt, LinkListener

@@ -9,7 +9,8 @@ from typing import cast
 from wirefault.gateway.exchange.carrier import HTTP
 from wirefault.gateway.exchange.client import ClientTransport, PauseReason
 from wirefault.gateway.exchange.client_side import ClientSide
-from wirefault.gateway.exchange.exchange import Exchange, ask_faults, may_meet_fault
+from wirefault.gateway.exchange.decision import ask_faults, may_meet_fault
+from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.http1.framing import BadBody
 from wirefault.gateway.http1.heads import BadHead, RequestHead, find_head
 from wirefault.gateway.http1.messages import CONTINUE

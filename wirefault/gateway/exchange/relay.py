@@ -13,9 +13,10 @@ from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.exchange.bodies import ServerReply
 from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
 from wirefault.gateway.exchange.client import Client, PauseReason
+from wirefault.gateway.exchange.decision import call_name, is_write
 from wirefault.gateway.exchange.delivery import ReplyDelivery
 from wirefault.gateway.exchange.episode_state import note_end_of_try, note_write
-from wirefault.gateway.exchange.exchange import Exchange, call_name, is_write
+from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.outage import reply_outage
 from wirefault.gateway.exchange.record import record_exchange
 from wirefault.gateway.exchange.tunnel import Tunnel

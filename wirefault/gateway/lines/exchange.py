@@ -12,7 +12,7 @@ from wirefault.dialects.mcp import EVENT_STREAM_HEAD, McpMessage, read_message
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.exchange.client import PauseReason
 from wirefault.gateway.exchange.client_side import ClientSide
-from wirefault.gateway.exchange.exchange import ask_faults, may_meet_fault
+from wirefault.gateway.exchange.decision import ask_faults, may_meet_fault
 from wirefault.gateway.exchange.upstream import UpstreamEvents
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.lane import LinkListener
