@@ -27,7 +27,7 @@ from tests.support import PATIENCE_S, until
 from tests.upstream import read_all
 from wirefault.core.identity import body_digest
 from wirefault.faults.base import Act
-from wirefault.gateway.exchange.exchange import MAX_HELD_BODY
+from wirefault.gateway.exchange.decision import MAX_HELD_BODY
 
 pytestmark = pytest.mark.usefixtures("scripted_faults")
 

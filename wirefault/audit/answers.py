@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wirefault.audit.calls import Call, calls_in, same_way, varying_call
+from wirefault.audit.calls import Call, calls_in, figures_in, same_way, varying_call
 from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
 from wirefault.gateway.answered_writes import NOT_RECORDED
@@ -43,6 +43,7 @@ from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, Corrections
 
 Status = Literal["finding", "fine", "unknown"]
 _LINK = re.compile(r" of \S+(?= was (?:executed|not\b))")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CONTROL = re.compile(r"\bin each of (\d+) control episodes\b")
 
 
@@ -240,7 +241,8 @@ def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
         return unknown(f"it was still running after {run.seconds:.0f} s")
     if clean.incomparable:
         return unknown(clean.incomparable)
-    return FaultedRun(run.run_id, "fine", (), "", False, run.seconds, more, run_note(run, clean))
+    note = run_note(run, clean) or _planted(run, ask)
+    return FaultedRun(run.run_id, "fine", (), "", False, run.seconds, more, note)
 
 
 def _seen_before(run: RunView, seen: Iterable[Seen], moment: float) -> Iterator[Seen]:
@@ -282,6 +284,22 @@ def run_note(run: RunView, clean_runs: CleanRuns) -> str:
         return ended
     steady = all(each.answer == clean[0].answer for each in clean)
     return f"in other words {ended}" if steady and not ends_alike(conduct, clean[0]) else ""
+
+
+def _planted(run: RunView, ask: Ask) -> str:
+    """Say that the answer has a planted figure, although a later reply of the run has the right one."""
+    if not ask.call.shared_field or run.conduct is None:
+        return ""
+    faults = [fault for exchange in run.trace.exchanges for fault in exchange.faults]
+    planted = next((fault.evidence for fault in faults if fault.id == ask.id and fault.injected), {})
+    original, changed = (str(planted.get(name)) for name in ("original", "changed"))
+    numbers = set(_NUMBER.findall(run.conduct.text))
+    others = {
+        f"{value:g}" for call in run.calls if call.key != ask.call.key for value in figures_in(call).values()
+    }
+    if changed in numbers and original not in numbers and f"{float(original):g}" in others:
+        return f"it answers with the wrong {changed}, although a later reply has {original}"
+    return ""
 
 
 def _not_carried_out(conduct: Conduct, clean: Conduct) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 
@@ -26,6 +26,7 @@ from wirefault.judging.writes import Write, writes_in
 from wirefault.wiring.write_requests import path_template
 
 CallKind = Literal["model", "write", "read"]
+_LARGEST_COUNTER = 2
 _WILDCARDS = re.compile(r"[\[?]")  # of fnmatch; an asterisk in a path may stay one
 
 
@@ -61,6 +62,8 @@ class Call:
     """Of a write: the upstream executed it."""
     after_write: bool = False
     """A write was executed before it began."""
+    shared_field: str = ""
+    """The path of a figure in its reply that a later reply of another tool call has, too; empty if none."""
     request: Request | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -98,7 +101,7 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
             continue  # a further try of the same call
         ordinals[identity] = len(ordinals) + 1
         calls.append(_call(request, key, ordinals[identity], only, calls, writes.get(id(request))))
-    return _with_writes(calls)
+    return _with_shared_fields(_with_writes(calls))
 
 
 def _call(
@@ -131,8 +134,6 @@ def _call(
 
 def _with_writes(calls: Sequence[Call]) -> list[Call]:
     """Note for each model call whether a write follows before the next one."""
-    from dataclasses import replace
-
     noted: list[Call] = []
     follows = False
     for call in reversed(calls):
@@ -141,6 +142,46 @@ def _with_writes(calls: Sequence[Call]) -> list[Call]:
         follows = follows or call.kind == "write"
         noted.append(call)
     return noted[::-1]
+
+
+def _with_shared_fields(calls: Sequence[Call]) -> list[Call]:
+    """Note for each read the first figure that a later tool call with another key returns, too."""
+    figures = [figures_in(call) for call in calls]
+    noted = []
+    for place, call in enumerate(calls):
+        later = {
+            value
+            for other, values in zip(calls[place + 1 :], figures[place + 1 :], strict=True)
+            if other.key != call.key
+            for value in values.values()
+        }
+        shared = (path for path, value in figures[place].items() if value in later)
+        noted.append(replace(call, shared_field=next(shared, "") if call.kind == "read" else ""))
+    return noted
+
+
+def _figures(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
+    """Yield the figures of a JSON object by their paths, without counters such as 0, 1 and 2."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _figures(inner, (*path, str(name)))
+        return
+    is_figure = isinstance(value, float) or (isinstance(value, int) and abs(value) > _LARGEST_COUNTER)
+    if is_figure and path:
+        yield ".".join(path), float(value)
+
+
+def figures_in(call: Call) -> Mapping[str, float]:
+    """Return the figures in the JSON reply to a tool call, by their paths; empty for any other reply."""
+    exchange = call.request.exchange if call.request else None
+    if exchange is None or exchange.reply_cut or not exchange.reply_body or call.of_mcp:
+        return {}
+    if call.kind == "model":
+        return {}
+    try:
+        return dict(_figures(as_object(parsed(exchange.reply_body))))
+    except ValueError:
+        return {}
 
 
 def identify_call(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:

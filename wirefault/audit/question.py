@@ -19,6 +19,7 @@ About = Literal["write", "read", "model", "mcp"]
 Where = Literal[
     "each_write",  # executed in the clean run
     "first_read",
+    "read_with_second_source",  # a later reply of another call has one of its figures, too
     "first_model",
     "model_that_writes",  # whose reply calls a write, else the first model call
     "model_after_write",  # the first one after each executed write
@@ -27,6 +28,7 @@ Where = Literal[
 PLACES: Mapping[Where, str] = {
     "each_write": "each write",
     "first_read": "the first read",
+    "read_with_second_source": "the first read with a figure that a later reply of another call has, too",
     "first_model": "the first model call",
     "model_that_writes": "each model call that leads to a write, else the first",
     "model_after_write": "the first model call after each write",
@@ -34,6 +36,8 @@ PLACES: Mapping[Where, str] = {
 }
 PATIENCE = "patience"
 """As a parameter's value: the seconds until the gateway ends a hang."""
+FIELD = "its field"
+"""As a parameter's value: the path of the figure that a later reply of another call has, too."""
 TOOL = "its tool"
 """As a parameter's value: the name of the call's tool."""
 
@@ -75,7 +79,7 @@ class Question:
 
     def entry(self, id: str, call: Call, patience: float) -> dict[str, Any]:
         """Return the fault set's entry that makes the fault certain at that call."""
-        known: dict[Any, Any] = {PATIENCE: patience, TOOL: call.key.name}
+        known: dict[Any, Any] = {PATIENCE: patience, TOOL: call.key.name, FIELD: call.shared_field}
         values = {name: known.get(value, value) for name, value in self.parameters.items()}
         if self.lasting:
             when: dict[str, Any] = {"nth": f"{call.ordinal}-"}
@@ -123,6 +127,9 @@ def _after_write(clean: Sequence[Call]) -> list[Call]:
 _CHOSEN: Mapping[Where, Callable[[Sequence[Call]], list[Call]]] = {
     "each_write": _writes,
     "first_read": lambda clean: _first([c for c in clean if c.kind == "read"]),
+    "read_with_second_source": lambda clean: _first(
+        [c for c in clean if c.kind == "read" and c.shared_field]
+    ),
     "first_model": lambda clean: _first(_models(clean)),
     "model_that_writes": _that_writes,
     "model_after_write": _after_write,

@@ -37,6 +37,7 @@ from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.function import FunctionSubject, Probe
+from wirefault.subjects.functions.frameworks import watch as watch_frameworks
 from wirefault.subjects.subject import Subject
 from wirefault.subjects.surroundings import own_function_variables
 from wirefault.subjects.taps.opening import authority_of, trust_files
@@ -46,6 +47,9 @@ from wirefault.wiring.links import is_model_host
 from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.wiring import InterceptSpec
+
+# tools that the frameworks of this process make from now on
+watch_frameworks()
 
 Say = Callable[[str], None]
 OnEvent = Callable[[Event], object]

@@ -10,7 +10,11 @@ pytest imports this module at every start, so it imports nothing else of the lib
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,6 +40,19 @@ _OPTIONS = (
     ("models", "WHO", "who answers for model providers: own (default) or scripted"),
     ("toxiproxy", "WHICH", "auto (default), embedded, or a server's URL"),
 )
+# packages whose tools are marked; frameworks.py of subjects/functions has the hooks
+FRAMEWORKS = frozenset(
+    (
+        "langchain_core",
+        "agents",
+        "pydantic_ai",
+        "crewai",
+        "llama_index",
+        "autogen_core",
+        "smolagents",
+        "strands",
+    )
+)
 _tests = pytest.StashKey["MarkedTests"]()
 _seed = pytest.StashKey[int]()
 _configs: list[pytest.Config] = []  # the last is the session's; an outer one runs this one with pytester
@@ -59,6 +76,26 @@ def pytest_configure(config: pytest.Config) -> None:
     whole_number(config, "repeats", 1, MAX_REPEATS)
     _configs.append(config)
     config.add_cleanup(lambda: _configs.remove(config))
+    if not any(isinstance(finder, _FrameworkFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _FrameworkFinder())
+
+
+class _FrameworkFinder(MetaPathFinder):
+    """Marks the tools of frameworks that tests import; it imports the hooks with the first of them."""
+
+    _watcher: MetaPathFinder | None = None
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the module's own spec with a hook, for a module that has one."""
+        if fullname.partition(".")[0] not in FRAMEWORKS:
+            return None
+        if self._watcher is None:
+            from wirefault.subjects.functions.frameworks import Watcher
+
+            self._watcher = Watcher()
+        return self._watcher.find_spec(fullname, path, target)
 
 
 @pytest.hookimpl(optionalhook=True)

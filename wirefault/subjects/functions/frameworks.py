@@ -145,11 +145,17 @@ def _hook_subclasses(kind: Any, own: str, names: Sequence[str]) -> None:
     kind.__init_subclass__ = classmethod(__init_subclass__)
 
 
-class _Watcher(importlib.abc.MetaPathFinder):
-    """Calls each hook once its module is imported."""
+ROOTS = frozenset(name.partition(".")[0] for name in _HOOKS)
+"""The packages that are watched for."""
 
-    def __init__(self, hooks: dict[str, Hook]) -> None:
-        self._hooks = dict(hooks)
+
+class Watcher(importlib.abc.MetaPathFinder):
+    """Calls each hook once its module is imported, and at once for a module that is already."""
+
+    def __init__(self) -> None:
+        self._hooks = dict(_HOOKS)
+        for name in [name for name in self._hooks if name in sys.modules]:
+            _call(self._hooks.pop(name), sys.modules[name])
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -179,18 +185,23 @@ class _HookedLoader(importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        try:
-            self._hook(module)
-        except Exception as error:  # noqa: BLE001 - another version: the subject must run as without the lab
-            sys.stderr.write(
-                f"wirefault: tools of {module.__name__.partition('.')[0]} are not broken, since this version"
-                f" differs ({type(error).__name__}: {error}); mark them with @wirefault.tool\n"
-            )
+        _call(self._hook, module)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
 
 
+def _call(hook: Hook, module: ModuleType) -> None:
+    try:
+        hook(module)
+    except Exception as error:  # noqa: BLE001 - another version: the subject must run as without the lab
+        sys.stderr.write(
+            f"wirefault: tools of {module.__name__.partition('.')[0]} are not broken, since this version"
+            f" differs ({type(error).__name__}: {error}); mark them with @wirefault.tool\n"
+        )
+
+
 def watch() -> None:
-    """Mark the tools of each framework that is imported from now on."""
-    sys.meta_path.insert(0, _Watcher(_HOOKS))
+    """Mark the tools that frameworks make from now on. A later call does nothing."""
+    if not any(isinstance(finder, Watcher) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Watcher())
