@@ -290,7 +290,31 @@ sockets (uvloop), bypass it; on Linux they are recorded, and an experiment that 
 
 A thread cannot be ended: after a function that exceeds `attempt_time`, the following episodes are invalid
 until it returns. A function that is named, `wiring={..., "subject": {"python": "module:function"}}`, runs
-in a process that can be ended."""
+in a process that can be ended.
+
+## Tools without an agent
+
+```python
+from wirefault import Experiment, Operations, call
+
+TOOLS = {"search": lambda query: [query.upper()], "add": lambda a, b: a + b}
+
+operations = Operations(
+    TOOLS,
+    [call("search", "ai safety"), call("add", 2, 2, expected=4)],
+    writes=["add"],
+)
+experiment = Experiment(
+    subject=operations,
+    prompts=["all operations"],
+    faults={"faults": [{"fault": "delay", "links": "functions", "with": {"ms": 1}}]},
+    checks=[operations.as_expected],
+)
+```
+
+The operations are called in order, each once. An operation that fails, or returns something else than
+`expected`, fails the check. `Operations.load(FILE, TOOLS)` reads `{"operations": [{"tool", "args", "kwargs",
+"expected"}]}`."""
 
 
 def python_page() -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded
     from wirefault.experiments.experiment import Arm, Baseline, Matrix
     from wirefault.experiments.in_place import Experiment
+    from wirefault.experiments.operations import Operations, call
     from wirefault.experiments.report import ExperimentReport
     from wirefault.experiments.run_experiment import ExperimentResult, run
     from wirefault.experiments.safety import Safety
@@ -37,9 +38,11 @@ __all__ = [
     "Fault",
     "Matrix",
     "NotRecorded",
+    "Operations",
     "Safety",
     "SubjectResult",
     "Wrapper",
+    "call",
     "run",
     "tool",
 ]
@@ -57,9 +60,11 @@ _MODULES = {
     "Fault": "wirefault.faults.base",
     "Matrix": "wirefault.experiments.experiment",
     "NotRecorded": "wirefault.experiments.assertions.episode_view",
+    "Operations": "wirefault.experiments.operations",
     "Safety": "wirefault.experiments.safety",
     "SubjectResult": "wirefault.subjects.subject",
     "Wrapper": "wirefault.experiments.wrapper",
+    "call": "wirefault.experiments.operations",
     "run": "wirefault.experiments.run_experiment",
     "tool": "wirefault.subjects.functions.marking",
 }

@@ -15,8 +15,8 @@ from wirefault import Arm, Experiment, run
 def test_public_names_are_pinned() -> None:
     assert wirefault.__all__ == [
         *("Arm", "AttemptContext", "Baseline", "CheckResult", "EpisodeView", "Experiment"),
-        *("ExperimentReport", "ExperimentResult", "Fault", "Matrix", "NotRecorded", "Safety"),
-        *("SubjectResult", "Wrapper", "run", "tool"),
+        *("ExperimentReport", "ExperimentResult", "Fault", "Matrix", "NotRecorded", "Operations"),
+        *("Safety", "SubjectResult", "Wrapper", "call", "run", "tool"),
     ]
 
 
