@@ -1,20 +1,25 @@
-"""docs/coming-from.md: every snippet and name that it mentions exists."""
+"""docs/coming-from.md: every snippet runs to its verdict, and every name that it mentions exists."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
-import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from tests.commands import wirefault
+from tests.e2e.reader import page_blocks
+from tests.lab.demos import environ_in
+from tests.pytest_plugin.suites import run_suite
 from tests.support import ROOT
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
@@ -26,15 +31,82 @@ from wirefault.experiments.expression import parse_expression
 from wirefault.experiments.measures import known_names
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
-from wirefault.wiring.links import lab_links
+from wirefault.wiring.links import STDIO, Link, Links, lab_links
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
+FILES = {block.file: block.text for block in page_blocks("docs/coming-from.md") if block.file}
 WIRING = {
     "links": {
-        "model": {"upstream": "scripted", "dialect": "openai_chat", "env": "OPENAI_BASE_URL"},
-        "weather": {"upstream": "http://127.0.0.1:9", "env": "WEATHER_URL"},
+        "model": {"upstream": "http://127.0.0.1:4010/v1", "dialect": "openai_chat", "env": "OPENAI_BASE_URL"},
+        "weather": {"upstream": "http://127.0.0.1:9000", "env": "WEATHER_URL"},
     },
     "subject": {"python": "my_agent:ask"},
+}
+# The reader's agents. Both say so when a call fails, and try nothing twice.
+MY_AGENT = """
+import os
+
+import httpx
+
+
+def ask(prompt):
+    city = "Rome" if "Rome" in prompt else "Oslo"
+    try:
+        body = {"model": "any", "messages": [{"role": "user", "content": prompt}]}
+        url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+        httpx.post(url, json=body, timeout=5).raise_for_status().json()
+        weather = httpx.get(os.environ["WEATHER_URL"] + "/" + city, timeout=5).raise_for_status().json()
+        return f"It is {weather['degrees']} degrees in {city}."
+    except (httpx.HTTPError, ValueError):
+        return f"Sorry, I could not find the weather in {city}."
+
+
+class Toolbox:
+    def search(self, query):
+        return f"results for {query}"
+"""
+MCP_AGENT = """
+import json, os, subprocess
+
+server = subprocess.Popen(
+    json.loads(os.environ["FILES_MCP_JSON"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+)
+
+
+def ask(id, method, **params):
+    server.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}) + "\\n")
+    server.stdin.flush()
+    return json.loads(server.stdout.readline())
+
+
+client = {"name": "c", "version": "1"}
+ask(1, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
+reply = ask(2, "tools/call", name="write_file", arguments={"path": "note.txt"})
+print("The note is written." if "result" in reply else "Sorry, I could not write the note.")
+server.stdin.close()
+server.wait()
+"""
+COMPLETION = {
+    "id": "c1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "any",
+    "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "Look it up."}, "finish_reason": "stop"}
+    ],
+    "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+}
+# How each experiment of the page ends, and what is added to its command.
+VERDICTS = {
+    "checks:weather": ("held", ()),
+    "scenario.json": ("deviated", ("--seed", "7")),
+    "behind-aimock.yaml": ("held", ()),
+    "mcp-note.yaml": ("held", ()),
+    "slow-weather.yaml": ("held", ("--seed", "7")),
+    "connections.yaml": ("held", ()),
+    "modes.yaml": ("deviated", ("--only", "1", "--seed", "7")),
+    # all levels and repeats would take hours; a few episodes at one level decide nothing
+    "level.yaml": ("unknown", ("--only", "1", "--levels", "1", "--seed", "7")),
 }
 
 
@@ -53,40 +125,132 @@ def data_of(text: str) -> Any:
     return plain_data(read_yaml(text, "page"), "page")
 
 
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, str]]:
+    """A model and a service at the ports of the page, by these ports' addresses in it."""
+    with answering(COMPLETION) as model, answering({"degrees": 4, "found": "3 results"}) as service:
+        yield {"http://127.0.0.1:4010": model, "http://127.0.0.1:9000": service}
+
+
+@contextmanager
+def answering(data: Any) -> Iterator[str]:
+    body = json.dumps(data).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+
+    def serve(connection: Any) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(head.encode() + body)
+
+    with Upstream(serve) as upstream:
+        yield upstream.address.url
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: dict[str, str]) -> Path:
+    """The page's files, the reader's agents, and the working folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.path", [*sys.path])
-    scenario, _, operations, assertion = blocks("python")
-    files = {"checks.py": scenario, "operations.py": operations, "polite.py": assertion}
-    files |= {"wirefault.yaml": json.dumps(WIRING), "prompts.json": '[{"prompt": "Hello"}]'}
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    for name in ("checks", "my_agent", "operations"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    files = FILES | {
+        "checks.py": python("Arm("),
+        "operations.py": python("def call"),
+        "my_agent.py": MY_AGENT,
+    }
     files |= {"operations.yaml": blocks("yaml")[0], "scenario.json": blocks("json")[0]}
-    files |= {"level.yaml": blocks("yaml")[1]}
+    files |= {"polite.py": python("def is_polite"), "mcp_agent.py": MCP_AGENT}
+    files |= {"server.py": (ROOT / "tests" / "mcp" / "plain_server.py").read_text(encoding="utf-8")}
+    files |= {"wirefault.yaml": json.dumps(WIRING), "prompts.json": '[{"prompt": "Hello"}]'}
     for name, text in files.items():
+        for printed, address in servers.items():
+            text = text.replace(printed, address)
         (tmp_path / name).write_text(text, encoding="utf-8")
+    model, service = servers.values()
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{model}/v1")
+    monkeypatch.setenv("WEATHER_URL", service)
     return tmp_path
 
 
+def python(part: str) -> str:
+    [text] = [text for text in blocks("python") if part in text]
+    return text
+
+
+def test_every_snippet_is_run() -> None:
+    experiments = [text for text in [*blocks("yaml"), *blocks("json")] if "title" in text]
+    run_here = [FILES["toolkit.json"], blocks("json")[0], blocks("yaml")[1]]
+    run_here += [FILES[name] for name in VERDICTS if name in FILES]
+    assert set(experiments) == set(run_here)
+    wirings = [text for text in blocks("yaml") if text not in experiments]
+    assert wirings == [blocks("yaml")[0], FILES["aimock.yaml"], FILES["mcp-wiring.yaml"]]
+    run_in_tests = ["Arm(", "subject=ask", "assert_survives", "Wrapper(", "steps =", "def call"]
+    run_in_tests += ["def is_polite", "pytest.mark.wirefault"]
+    assert [python(part) for part in run_in_tests] == blocks("python")
+    [shell] = blocks("sh")  # level.yaml, at fewer levels
+    assert shell.startswith("wirefault run level.yaml --levels ")
+
+
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("target", ["checks:weather", "scenario.json", "level.yaml"])
+@pytest.mark.parametrize("target", VERDICTS)
 def test_page_experiment_can_be_planned(target: str) -> None:
-    sys.modules.pop("checks", None)  # of another test
     done = CliRunner().invoke(main, ["plan", target])
     assert done.exit_code == 0 and "control-after" in done.output, done.output
 
 
-def test_page_pytest_passes_when_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    requests: list[list[str]] = []
-    module = ModuleType("page")
-    exec(blocks("python")[1], vars(module))
+@pytest.mark.slow
+@pytest.mark.parametrize("target", VERDICTS)
+def test_page_experiment_ends_with_verdict(folder: Path, target: str) -> None:
+    verdict, more = VERDICTS[target]
+    environ = environ_in(folder, PATH=f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    ended = wirefault(folder, environ, "run", target, *more, "--toxiproxy", "embedded", "--json")
+    result = json.loads(ended.stdout)
+    assert result["verdict"] == verdict, ended.stdout + ended.stderr
+    assert ended.returncode == {"held": 0, "deviated": 1, "unknown": 2}[verdict]
+    assert result["timing"]["episodes"] >= len(result["arms"]) >= 3
+    assert result["rollback"] == "verified"
 
-    def run(words: list[str]) -> subprocess.CompletedProcess[str]:
-        requests.append(words)
-        return subprocess.CompletedProcess(words, 0)
 
-    monkeypatch.setattr(subprocess, "run", run)
-    module.test_my_agent_survives_a_rate_limit()
-    assert requests == [["wirefault", "run", "checks:weather"]]
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("part", ["subject=ask", "steps ="])
+def test_page_function_runs_in_place(part: str) -> None:
+    names: dict[str, Any] = {}
+    exec(python(part), names)
+    assert names["report"].verdict == "held", names["report"].because
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+def test_page_wrapper_calls_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(python("Wrapper("), {})
+    assert capsys.readouterr().out.splitlines() == ["results for AI safety", "1.0"]
+
+
+@pytest.mark.slow
+def test_page_tests_pass_in_pytest(folder: Path) -> None:
+    for number, part in enumerate(["assert_survives", "pytest.mark.wirefault"]):
+        (folder / f"test_page{number}.py").write_text(python(part), encoding="utf-8")
+    (folder / "pytest.ini").write_text("[pytest]\nwirefault_toxiproxy = embedded\n", encoding="utf-8")
+    session = run_suite(folder, "--wirefault-seed=7")
+    assert {name: case.result for name, case in session.cases.items()} == {
+        "test_my_agent_survives_a_server_error": "passed",
+        "test_chat_keeps_responding": "passed",
+    }, session.output
+
+
+@pytest.mark.usefixtures("folder")
+def test_page_experiment_of_toolkit_is_explained() -> None:
+    refused = CliRunner().invoke(main, ["plan", "toolkit.json"])
+    assert refused.exit_code == 64
+    [entry] = re.findall(r"\{toxic: .*", FILES["slow-weather.yaml"])
+    assert entry in refused.output
+    assert len(re.findall(r"^  \S+\[1\] ", refused.output, re.MULTILINE)) == 3
+
+
+def test_page_assertion_is_called(folder: Path) -> None:
+    is_polite = load_function(f"{folder}/polite.py:is_polite")
+    answers = ["Oslo, please", "Oslo", None]
+    assert [is_polite(SimpleNamespace(answer=answer)) for answer in answers] == [True, False, None]
 
 
 def test_page_operation_is_executed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,6 +277,23 @@ def test_page_builders_are_faults_with_triggers() -> None:
             data = data_of(entry)
             fault = data if "fault" in data else {"fault": "server_error", "links": "tools", **data}
             assert build_set({"faults": [fault]}, entry, REGISTRY, lab_links()).faults
+
+
+@pytest.mark.parametrize(
+    ("title", "count"),
+    [("Recovery laboratory", 9), ("aimock", 6), ("mcp-chaos", 10), ("pytest-resilience-agent", 9)],
+)
+def test_page_faults_of_other_tools_exist(title: str, count: int) -> None:
+    links = Links([*lab_links(), Link("files", STDIO, "mcp", ("FILES_MCP",))])
+    table = rows(title)
+    assert len(table) == count
+    for _, here, *_ in table:
+        for entry in here:
+            data = data_of(entry if entry.startswith("{") else f"{{fault: {entry}}}")
+            fault = {"fault": "server_error", **data}
+            if title == "mcp-chaos" or fault["fault"] == "rpc_error":
+                fault["links"] = "files"
+            assert build_set({"faults": [fault]}, entry, REGISTRY, links).faults
 
 
 def test_page_assertions_exist(folder: Path) -> None:
