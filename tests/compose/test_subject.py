@@ -336,8 +336,9 @@ def test_subject_has_no_lab_files_or_token(lab: Lab) -> None:
 def test_subject_has_certificates_read_only_and_no_key(lab: Lab) -> None:
     code = """
 from pathlib import Path
-files = sorted(Path('/wirefault').iterdir())
-print([file.name for file in files], any(b'PRIVATE KEY' in file.read_bytes() for file in files))
+files = sorted(file for file in Path('/wirefault').rglob('*') if file.is_file())
+own = [file.name for file in files if file.parent == Path('/wirefault')]
+print(own, any(b'PRIVATE KEY' in file.read_bytes() for file in files))
 try:
     files[0].write_text('')
 except OSError as error:

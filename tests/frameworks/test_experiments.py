@@ -39,7 +39,7 @@ SHOWN = {
     ),
     "frameworks/pydantic-ai": Shows(
         "held",
-        "all of 10 statements held",
+        "all of 11 statements held",
         {"lost-reply": ("crash", "lose_reply"), "busy-model": ("success", "rate_limit")},
     ),
     "mcp/executed-tool-error": Shows(

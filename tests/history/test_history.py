@@ -36,6 +36,7 @@ from wirefault.history.events import (
     LinkOpened,
     ModelCall,
     Note,
+    PipeServer,
     Report,
     RunFinished,
     RunSealed,
@@ -104,6 +105,7 @@ EVENTS = [
         *("client", "fin", True, "search.example", 443, "proxy"),
     ),
     InterceptionFailed(1.0, "1-1", 1, "shop", "shop.example", "authority_refused", "unknown ca"),
+    PipeServer(1.0, "1-1", 1, "python server.py"),
     LateRequest(1.0, "2-1", 1, "calendar", "1-1", 1, True),
     SocketMessage(
         1.0, "1-1", 1, "voice", 1, "server", 3, "text", 20, "response.done", "dropped", "ws_drop", "{}"

@@ -94,7 +94,7 @@ async def test_async(shop, anyio_backend):
     async with httpx.AsyncClient() as client:
         assert (await client.get(shop + "/items")).status_code == 503
 
-@pytest.mark.wirefault(faults=[{"fault": "unavailable", "when": {"probability": 0.5}}], repeats=4)
+@pytest.mark.wirefault(faults=[{"fault": "unavailable", "when": {"probability": 0.5}}], repeats=12)
 def test_repeated(shop):
     items(shop)
 
@@ -161,7 +161,7 @@ def test_says_why_not(session: Session, name: str, result: str, message: str) ->
 def test_repetitions_have_draws_of_their_own(session: Session) -> None:
     verdicts = {
         session.cases[f"test_repeated[repeat{number}]"].properties["wirefault_verdict"]
-        for number in range(1, 5)
+        for number in range(1, 13)
     }
     assert verdicts == {"passed", "not drawn"}
 
