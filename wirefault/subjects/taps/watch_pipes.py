@@ -86,7 +86,7 @@ class PipeServers:
                 words = _words(pid)
                 key = pid, b"\0".join(words)
                 looks = self._looks.get(key, 0)
-                if looks < _LOOKS:
+                if words and looks < _LOOKS:  # empty while it executes another program
                     self._looks[key] = looks + 1
                     if self._is_server(pid, words):
                         self._looks[key] = _LOOKS
