@@ -20,15 +20,15 @@ PROMPT = 'Make the folder "notes", then look up "tea" and say "done"'
 # Every preset applies: each has faults of the model or of tools, and a discovered MCP server is a tool link.
 # By preset: a seed with an injected fault within one run, and its link.
 STRUCK = {
-    "bad-network": (7, LINK),
+    "bad-network": (1, "mcp_server_filesystem"),
     "broken-model": (4, "model"),
     # faults on the servers over pipes end the client before it calls the third one
     "heavy": (8, "mcp_server_filesystem"),
     "light": (2, LINK),
-    "lost-replies": (3, LINK),
+    "lost-replies": (1, "mcp_server_filesystem"),
     "lying-tools": (1, LINK),
     "moderate": (4, LINK),
-    "rate-limits": (2, LINK),
+    "rate-limits": (1, "mcp_server_filesystem"),
 }
 SEEDS = {name: seed for name, (seed, _) in STRUCK.items()}
 DEAF = json.dumps(
