@@ -47,12 +47,12 @@ class AuditResult:
 
     @property
     def spent(self) -> Spending:
-        """What the model requests of all runs cost."""
+        """The cost of all runs' model requests."""
         return spending(self.exchanges, self.prices)
 
     @property
     def estimated(self) -> Spending:
-        """What those of the runs with faults will cost, by the clean run."""
+        """The estimated cost of the runs with faults, by the clean run."""
         clean = self.clean.runs[0].trace.exchanges if self.clean else ()
         return estimate(self.asks, clean, self.replayed, self.prices)
 

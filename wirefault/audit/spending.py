@@ -1,4 +1,4 @@
-"""What an audit's model requests cost: before its runs with faults, an estimate by the clean run. Pure."""
+"""The cost of an audit's model requests, and before its runs with faults an estimate. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decision by sequential tests will cost in episodes, seconds and money. Pure.
+"""The cost of a decision by sequential tests in episodes, seconds and money. Pure.
 
 Rates and costs are taken from an earlier run of the experiment, for an arm that it lacks from its control.
 Without an earlier run they are unknown.

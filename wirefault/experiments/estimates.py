@@ -36,7 +36,7 @@ _MAX_NEEDED = 10_000_000
 
 @dataclass(frozen=True)
 class Terms:
-    """What the intervals of an experiment describe, and how sure they are."""
+    """The population and the confidence of an experiment's intervals."""
 
     confidence: float = 0.9
     population: Population = "these"

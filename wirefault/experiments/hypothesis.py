@@ -317,7 +317,7 @@ def _smallest_decisive(statement: Statement, prompts: int, repeats: int, terms: 
 
 
 def _best_case(statement: Statement, prompts: int, repeats: int, terms: Terms) -> Truth:
-    """What the claim is if every episode succeeds at once and at no cost."""
+    """The claim's verdict if every episode succeeds at once and at no cost."""
     keys = [
         key if n == 1 else f"{key}.r{n}" for n in range(1, repeats + 1) for key in map(str, range(prompts))
     ]

@@ -193,7 +193,7 @@ class InPlaceEngine:
 
     def __init__(self, function: object, sink: EventSink, hooks: Hooks) -> None:
         self.probed: dict[tuple[str, str, int], object] = {}
-        """What ``after`` returned, by run, episode and attempt."""
+        """The results of ``after``, by run, episode and attempt."""
         self._function = function
         self._sink = sink
         self._hooks = hooks

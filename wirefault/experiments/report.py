@@ -1,4 +1,4 @@
-"""What an experiment in Python returns: its verdict, and everything that it rests on."""
+"""The result of an experiment in Python: its verdict, and everything that it rests on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EpisodeReport:
     events: Sequence[Event]
     """Its typed events."""
     probed: Sequence[object]
-    """What ``after_attempt`` returned, for each attempt."""
+    """The results of ``after_attempt``, one for each attempt."""
 
     @property
     def episode(self) -> str:
@@ -90,7 +90,7 @@ class ExperimentReport:
     result: ExperimentResult
     """With the files that it was saved to."""
     probed: Mapping[tuple[str, str, int], object]
-    """What ``after_attempt`` returned, by run, episode and attempt."""
+    """The results of ``after_attempt``, by run, episode and attempt."""
 
     @property
     def verdict(self) -> ExperimentVerdict:

@@ -25,7 +25,7 @@ _RULES = tuple(rule.name for rule in RULES)
 
 @dataclass(frozen=True)
 class Mark:
-    """What a marked test is run under, and which findings do not fail it."""
+    """A marked test's faults, and the findings that do not fail it."""
 
     faults: str = ""
     """The fault set in full, as the settings take it; empty for none."""

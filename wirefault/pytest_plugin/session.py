@@ -129,7 +129,7 @@ class MarkedTests:
         return self.verdict(mark, episodes[0], repeated=without_repetition(item.nodeid)[1] > 0)
 
     def verdict(self, mark: Mark, episode: Episode, *, repeated: bool) -> TestVerdict:
-        """What a finished episode says; the mark's checks run now, outside of the lab."""
+        """The verdict of a finished episode; the mark's checks run now, outside of the lab."""
         run, lab = episode.run, self.running()[0]
         with lab.outside():
             checked = list(_checked(mark, run.record.events, answered=episode.answer is not None))

@@ -1,4 +1,4 @@
-"""What an episode says about a test: passed, failed, unknown, or a fault that was not drawn. Pure."""
+"""An episode's verdict about a test: passed, failed, unknown, or a fault that was not drawn. Pure."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _ENDED = "the connection ended without a reply"
 
 
 class _Outcome:
-    """What one execution returned or raised, and its reply."""
+    """The result or exception of one execution, and its reply."""
 
     def __init__(self, value: Any = None, error: Exception | None = None) -> None:
         self.value, self.error = value, error

@@ -125,8 +125,8 @@ def reply_bytes(status: int, content_type: str, body: bytes) -> bytes:
 
 
 def lost(function: Callable[..., Any], url: str, reason: str) -> Exception:
-    """Return the error of a call whose connection ended: that of the function's own HTTP client, if it has
-    one, else ``ConnectionResetError``.
+    """Return the error of a call whose connection ended: as the function's own HTTP client raises it, if it
+    has one, else ``ConnectionResetError``.
     """
     client = _client_of(function)
     if client is not None and client.__name__ == "httpx":
@@ -147,8 +147,8 @@ def refused(function: Callable[..., Any], url: str, reason: str) -> Exception:
 
 
 def failed(function: Callable[..., Any], url: str, reply: Incoming) -> Exception:
-    """Return the error of a call that was answered with a bad status: that of the function's own HTTP client,
-    if it has one, else ``urllib.error.HTTPError``.
+    """Return the error of a call that was answered with a bad status: as the function's own HTTP client
+    raises it, if it has one, else ``urllib.error.HTTPError``.
     """
     reason = reply.start[2] if len(reply.start) > 2 else ""
     message = f"{reply.status} {reason} for {url}"
