@@ -23,10 +23,9 @@ from wirefault.core.control_access import ControlAccess, guarded
 from wirefault.core.sockets import Address
 from wirefault.dialects.json_values import parsed
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, scaled
+from wirefault.faults.sets.fault_set import MAX_CHAOS_LEVEL, FaultSet, FaultSetError, build_set, scaled
 from wirefault.faults.sets.presets import preset
 from wirefault.history.reader import HistoryError
-from wirefault.settings.settings import MAX_CHAOS_LEVEL
 from wirefault.state.state import State
 from wirefault.state.tables import ConfigurationRow
 from wirefault.wiring.links import Links

@@ -433,7 +433,8 @@ def questions_page() -> str:
     rows = []
     for question in QUESTIONS.values():
         mark = "\\*" if question.default else ""
-        rules = ", ".join(f"[`{rule}`](findings-rules.md#{rule})" for rule in question.rule.split(", "))
+        named = filter(None, question.rule.split(", "))
+        rules = ", ".join(f"[`{rule}`](findings-rules.md#{rule})" for rule in named) or "a note"
         mistaken = "; ".join(question.mistaken)
         name, place = f"`{question.name}` {mark}".strip(), PLACES[question.where]
         cells = (name, question.about, question.sentence, place)

@@ -22,7 +22,8 @@ RULES = {
     "retry_after_ignored": "hasty_retry",
     "retries_multiplied": "useless_retry",
 }
-_DURATION = re.compile(r"\d+(?:\.\d+)?(?: to \d+(?:\.\d+)?)? (?:ms|s)\b")
+# durations, and the runs: a busy machine repeats a question or not
+_DURATION = re.compile(r"\d+(?:\.\d+)?(?: to \d+(?:\.\d+)?)? (?:ms|s)\b|\d+ of \d+  q")
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from wirefault.core.errors import InputError, nearest
 from wirefault.core.plain_data import short_repr
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, capped, scaled
+from wirefault.faults.sets.fault_set import MAX_CHAOS_LEVEL, FaultSet, FaultSetError, capped, scaled
 from wirefault.faults.sets.presets import (
     describe_preset,
     find_set,
@@ -31,7 +31,6 @@ from wirefault.faults.sets.presets import (
 )
 from wirefault.report.fault_catalogue import from_package, list_rows, parameter_rows, place_of, set_rows
 from wirefault.report.plain_table import table_lines, width_of
-from wirefault.settings.settings import MAX_CHAOS_LEVEL
 from wirefault.toxiproxy.toxics import TOXICS
 from wirefault.toxiproxy.toxics.base import ONLY_EMBEDDED, Toxic
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError, nearest
+from wirefault.faults.sets.fault_set import MAX_CHAOS_LEVEL
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.runner.in_process import Episode, InProcessLab
 from wirefault.settings.configuration import load_configuration
-from wirefault.settings.settings import MAX_CHAOS_LEVEL
 from wirefault.subjects.functions.marking import marked
 from wirefault.wiring.links import FUNCTIONS_NAME
 from wirefault.wiring.prompts import Prompt

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from wirefault.core.errors import InputError
+from wirefault.faults.sets.fault_set import MAX_CHAOS_LEVEL
 from wirefault.settings.budgets import canonical_budgets, canonical_prices
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 from wirefault.wiring.links import lab_links
@@ -18,7 +19,6 @@ from wirefault.wiring.links import lab_links
 GROQ_BASE_URL = "https://api.groq.com/openai/v1"
 
 Probability = Annotated[float, Field(ge=0, le=1)]
-MAX_CHAOS_LEVEL = 2.0
 Seconds = Annotated[float, Field(gt=0, le=600)]
 
 

@@ -10,6 +10,5 @@ QUESTION = Question(
     fault="wrong_value",
     parameters={"field": FIELD},
     default=False,
-    rule="none: a note says whether the answer has the wrong figure although another reply has the right one",
     mistaken=("the figure of the second reply is another one that happens to be equal",),
 )

@@ -72,6 +72,9 @@ def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str,
     return tuple(name for name in order if name in chosen), bool({"tools", "writes", "all"} & set(names))
 
 
+MAX_CHAOS_LEVEL = 2.0
+
+
 @dataclass(frozen=True)
 class ToxicEntry:
     """A toxic that an attempt may have on these links, with a probability.
