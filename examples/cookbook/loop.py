@@ -1,4 +1,4 @@
-"""What the recipes share: one tool, and the loop between the model and the tool."""
+"""The recipes' common part: one tool, and the loop between the model and the tool."""
 
 import json
 import os

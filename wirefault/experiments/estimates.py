@@ -136,15 +136,16 @@ def needed_for_rate(rate: float, threshold: float, error: float, n: int = 1) -> 
     if rate == threshold:
         return None
     if rate > threshold:
-        return _smallest(lambda n: exact_low(math.floor(rate * n + 1e-9), n, error) >= threshold, n)
-    return _smallest(lambda n: exact_high(math.ceil(rate * n - 1e-9), n, error) <= threshold, n)
+        return smallest(lambda n: exact_low(math.floor(rate * n + 1e-9), n, error) >= threshold, n)
+    return smallest(lambda n: exact_high(math.ceil(rate * n - 1e-9), n, error) <= threshold, n)
 
 
-def _smallest(decides: Callable[[int], bool], start: int) -> int | None:
+def smallest(decides: Callable[[int], bool], start: int, limit: int = _MAX_NEEDED) -> int | None:
+    """Return the smallest number from ``start`` on that decides; None above ``limit``."""
     low, high = max(start, 1) - 1, max(start, 1)
     while not decides(high):
         low, high = high, 2 * high
-        if high > _MAX_NEEDED:
+        if high > limit:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -288,7 +289,7 @@ class PairedLoss:
         if self.value is None or self.value == threshold:
             return None
         shares = [list(self._pairs.values()).count(each) / self.n for each in _TABLE]
-        return _smallest(lambda n: _excludes(shares, n, threshold, error, self.value), self.n)
+        return smallest(lambda n: _excludes(shares, n, threshold, error, self.value), self.n)
 
 
 def _excludes(shares: Sequence[float], n: int, threshold: float, error: float, value: float | None) -> bool:

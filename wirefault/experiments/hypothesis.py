@@ -28,6 +28,7 @@ from wirefault.experiments.estimates import (
     Rate,
     RateOfParts,
     Terms,
+    smallest,
 )
 from wirefault.experiments.expression import (
     Bounds,
@@ -305,15 +306,8 @@ def _smallest_decisive(statement: Statement, prompts: int, repeats: int, terms: 
     def decides(size: int) -> bool:
         return _best_case(statement, size, 1, terms) is not None
 
-    low, high = 0, max(prompts * repeats if terms.population == "these" else prompts, 1)
-    while not decides(high):
-        low, high = high, 2 * high
-        if high > _MAX_PROMPTS:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if decides(middle) else (middle, high)
-    return high
+    start = prompts * repeats if terms.population == "these" else prompts
+    return smallest(decides, start, _MAX_PROMPTS)
 
 
 def _best_case(statement: Statement, prompts: int, repeats: int, terms: Terms) -> Truth:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +10,7 @@ from typing import Any
 import pytest
 
 from wirefault.core.errors import InputError
+from wirefault.experiments.assertions.evaluators import awaited
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.pytest_plugin import option
 from wirefault.pytest_plugin.mark import Mark, read_mark
@@ -81,32 +80,5 @@ def _called(agent: Callable[[str], object], text: str) -> object:
     """The agent's answer; ``{"response": text}`` is the text."""
     answer: Any = agent(text)
     if inspect.isawaitable(answer):
-        answer = _awaited(answer)
+        answer = awaited(answer)
     return answer["response"] if isinstance(answer, dict) and answer.keys() == {"response"} else answer
-
-
-def _awaited(awaitable: Any) -> object:
-    """The result, also where this thread runs an event loop: then in another thread."""
-
-    async def wait() -> object:
-        return await awaitable
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait())
-    results: list[object] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(asyncio.run(wait()))
-        except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="agent")
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]

@@ -75,7 +75,7 @@ class _Function:
     function: Callable[..., Any]
 
     def __call__(self, view: EpisodeView) -> CheckResult:
-        result = _awaited(self.function(view))
+        result = awaited(self.function(view))
         if isinstance(result, CheckResult):
             return result
         if result is None or isinstance(result, bool):
@@ -175,7 +175,8 @@ def _expected(threshold: object) -> str:
     return "" if threshold is None else f"at least {threshold}"
 
 
-def _awaited(result: Any) -> Any:
+def awaited(result: Any) -> Any:
+    """Return the result, of an awaitable also where this thread runs an event loop: then in another one."""
     if not inspect.isawaitable(result):
         return result
 
@@ -186,7 +187,7 @@ def _awaited(result: Any) -> Any:
 
 
 def _in_thread(work: Callable[[], Any]) -> Any:
-    """The result of the work in a thread of its own if this one runs an event loop, else in this one."""
+    """The result of the work in another thread if this one runs an event loop, else in this one."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -22,7 +22,7 @@ def _run_next() -> None:
 
 
 def _load() -> None:
-    """Import the package of this folder, which may be on no path, under a name of its own."""
+    """Import the package of this folder, which may be on no path, under another name."""
     folder = _HERE.rpartition(os.sep)[0]
     spec = importlib.util.spec_from_file_location(
         "_wirefault_functions", f"{folder}{os.sep}__init__.py", submodule_search_locations=[folder]
