@@ -2,7 +2,7 @@
 
 ``python -m bench.audit [AGENT ...]`` prints a row per agent: runs, seconds, findings, and whether the writes
 that the gateway counted are those that the shop carried out. It needs the environments of
-``bench.findings.environments``, and port 9000.
+``bench.findings.environments``, port 9000 for the shop, and port 3001 for the MCP server of ``mcp_client``.
 ``python -m bench.audit --cost`` measures the time of one audit.
 """
 
@@ -14,15 +14,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench.audit_cost import measure, print_cost
-from bench.findings.environments import EXAMPLES, agents
+from bench.findings.environments import EXAMPLES, InstalledAgent, agents
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import shop_at
+from tests.frameworks.mcp_servers import everything
+from tests.frameworks.test_mcp_client import PROMPT as MCP_PROMPT
 from wirefault.audit.answers import read_run
 from wirefault.history.reader import read_history
+from wirefault.judging.requests import Request
 from wirefault.wiring.write_requests import Corrections
 
 _PORT = 9000
@@ -46,17 +51,36 @@ def audit(command: list[str], path: str, folder: Path) -> tuple[dict[str, Any], 
     return json.loads(file.read_text()) if file.exists() else {}, done.stdout + done.stderr, seconds
 
 
-def executed_writes(folder: Path) -> int:
-    """Return how many orders the gateway saw executed in all runs of that folder."""
+def forwarded_calls(folder: Path, is_call: Callable[[Request], bool]) -> int:
+    """Return how many such requests the gateway saw carried out in all runs of that folder."""
     [runs] = folder.rglob("runs")
     logs, count = runs.parent, 0
     for run in sorted(path.name for path in runs.iterdir()):
         view = read_run(run, read_history(logs, run).events(), Corrections())
-        for request in view.trace.requests:
-            exchange = request.exchange
-            if exchange and exchange.method == "POST" and exchange.target == "/orders":
-                count += request.executed == "yes"
+        count += sum(request.executed == "yes" and is_call(request) for request in view.trace.requests)
     return count
+
+
+def is_order(request: Request) -> bool:
+    """Whether the request is an order at the shop."""
+    exchange = request.exchange
+    return exchange is not None and (exchange.method, exchange.target) == ("POST", "/orders")
+
+
+def is_echo(request: Request) -> bool:
+    """Whether the request calls the tool ``echo`` of the MCP server."""
+    return request.exchange is not None and request.exchange.tool == "echo"
+
+
+@contextmanager
+def upstream(agent: InstalledAgent, folder: Path) -> Iterator[tuple[str, Callable[[], int]]]:
+    """Serve the upstream of that agent; yield its prompt, and how many calls the upstream recorded."""
+    if agent.name == "mcp_client":
+        with everything(agent, folder) as server:
+            yield MCP_PROMPT, lambda: server.calls.count("echo")
+    else:
+        with shop_at(folder / "shop.db", _PORT) as shop:
+            yield PROMPT, lambda: shop.requests.count(("POST", "/orders"))
 
 
 def main(names: list[str]) -> None:
@@ -66,20 +90,20 @@ def main(names: list[str]) -> None:
     for agent in agents():
         if names and agent.name not in names:
             continue
-        with tempfile.TemporaryDirectory() as place, shop_at(Path(place) / "shop.db", _PORT) as shop:
+        with tempfile.TemporaryDirectory() as place, upstream(agent, Path(place)) as (prompt, recorded):
             folder = Path(place) / "out"
             folder.mkdir()
-            result, printed, seconds = audit([*agent.command, PROMPT], agent.path, folder)
-            orders = sum(request == ("POST", "/orders") for request in shop.requests)
+            result, printed, seconds = audit([*agent.command, prompt], agent.path, folder)
             answers = result.get("answers", [])
             count = {
                 status: sum(each["status"] == status for each in answers)
                 for status in ("finding", "fine", "unknown")
             }
-            counted = executed_writes(folder) if result.get("runs") else 0
+            is_call = is_echo if agent.name == "mcp_client" else is_order
+            counted = forwarded_calls(folder, is_call) if result.get("runs") else 0
             print(
                 f"{agent.name}: {result.get('runs', 0)} runs, {seconds:.0f} s, {count},"
-                f" orders: shop {orders}, gateway {counted}",
+                f" calls: upstream {recorded()}, gateway {counted}",
                 flush=True,
             )
             for each in answers:

@@ -74,6 +74,13 @@ def test_failure_answer_after_order():
     )
 
 
+def test_answer_after_a_banner_is_quoted_by_its_failure() -> None:
+    banner = "--- New run 3 ---\n\n"
+    control = [[order(), answer(banner + "Order 17 was placed for 3 EUR.")]] * 2
+    _, [text] = compared(order(), answer(banner + FAILED + "\nAnything else?"), control=control)
+    assert text.endswith(f"but the answer differs: {FAILED!r}")
+
+
 @pytest.mark.parametrize("text_", [FAILED, ""])
 def test_exit_code_after_order(text_):
     rows, [text] = compared(order(), answer(text_, exit_code=3))

@@ -56,6 +56,7 @@ class Conduct:
 
     answer: str  # with digits and ids masked
     lines: tuple[str, ...]  # of the answer, masked, without borders and empty lines
+    plain_lines: tuple[str, ...]  # the same lines as they were printed
     fields: tuple[tuple[str, str], ...]  # texts of an answer that is a JSON object, masked; null is ""
     text: str  # the beginning of the answer
     unsure: bool
@@ -94,16 +95,19 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
         if write.request.attempt == 1:
             groups[masked(write.call)].append(write)
     answer = event.report.answer if event.report and not event.response else event.response
-    lines = [masked(line.strip(_BORDERS)).casefold() for line in answer.splitlines()]
+    plain = [line.strip(_BORDERS) for line in answer.splitlines()]
+    lines = [(line, masked(line).casefold()) for line in plain]
+    lines = [(line, same) for line, same in lines if _WORD.search(same)]
     status = event.report.status if event.report else ""
     requests = [request for request in trace.requests if request.attempt == 1]
     failures = list(filter(_may_pass_later, requests))
     last = requests[-1] if requests else None
     return Conduct(
         answer=masked(answer).casefold(),
-        lines=tuple(line for line in lines if _WORD.search(line)),
+        lines=tuple(same for _, same in lines),
+        plain_lines=tuple(line for line, _ in lines),
         fields=tuple(_fields(answer)),
-        text=_shortened(answer),
+        text=shortened(answer),
         unsure=status == "unsure" or _UNSURE_WORD.search(answer) is not None,
         failed=status == "failed",
         exit=_exit(event),
@@ -158,7 +162,8 @@ def _exit(end: AttemptEnded) -> str:
     return f"ended with {end.error_type or 'an exception'}" if end.ended_by == "exception" else ""
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return the text on one line of at most 80 characters."""
     line = " ".join(text.split())
     return line if len(line) <= 80 else f"{line[:79]}…"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wirefault.judging.checker import Observation, Severity
-from wirefault.judging.findings.conduct import CallCount, Conduct
+from wirefault.judging.findings.conduct import CallCount, Conduct, shortened
 from wirefault.judging.findings.finding import RuleText, times
 from wirefault.judging.findings.writes import undeclared
 
@@ -151,7 +151,7 @@ def _unreported(
     elif _is_silent(conduct, control):
         how = "the answer is empty" if conduct.is_silent else f"the answer is missing: {conduct.text!r}"
     elif reading == "failed":
-        how = f"the answer differs: {conduct.text!r}"
+        how = f"the answer differs: {_different_text(conduct, control)!r}"
     else:
         return
     first = counts[0]
@@ -161,6 +161,15 @@ def _unreported(
     severity: Severity = "harmful" if grave else "risky"
     ids = (*first.ids, conduct.end_id)
     yield Difference(DONE_NOT_TOLD, Observation(text + _undeclared(first), ids, severity))
+
+
+def _different_text(conduct: Conduct, control: Sequence[Conduct]) -> str:
+    """The last line that reports a failure and that no control episode printed: before it may be a banner."""
+    usual = {line for calm in control for line in calm.lines}
+    pairs = zip(conduct.plain_lines, conduct.lines, strict=True)
+    different = [plain for plain, line in pairs if line not in usual]
+    failed = [line for line in different if _FAILED_WORD.search(line)]
+    return shortened(failed[-1]) if failed else conduct.text
 
 
 def _executed(count: CallCount | None) -> int:
