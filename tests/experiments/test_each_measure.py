@@ -160,7 +160,7 @@ ROWS += [("no false_success", [GOOD, INVALID], "unknown")]
 # the same with the episodes of the control
 AGAINST: list[tuple[str, Sequence[Any], Sequence[Any], str]] = [
     ("degradation <= 5 %", [GOOD] * 60, [GOOD] * 60, "held"),
-    ("degradation <= 5 %", [GOOD] * 51, [GOOD] * 51, "unknown"),
+    ("degradation <= 5 %", [GOOD] * 58, [GOOD] * 58, "unknown"),
     ("degradation <= 0.4", [BAD] * 20, [GOOD] * 20, "deviated"),
     ("degradation <= 0.4", [*[GOOD] * 15, *[INVALID] * 5], [GOOD] * 20, "unknown"),
     ("degradation <= 0.4", [*[GOOD] * 15, *[BAD] * 5], [*[GOOD] * 15, *[INVALID] * 5], "unknown"),

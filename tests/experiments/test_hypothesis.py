@@ -86,7 +86,7 @@ SENTENCE = (
             13,
             3,
             "these",
-            "needs at least 52 episodes, this plan has 39: use repeats: 4",
+            "needs at least 59 episodes, this plan has 39: use repeats: 5",
         ),
         ("p95 <= 5s", 20, 1, "these", "needs at least 59 episodes, this plan has 20: use repeats: 3"),
         ("tokens <= 500", 5, 1, "these", "needs at least 20 episodes"),

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from scipy import optimize, stats
 
 from wirefault.stats.rates import (
     Difference,
-    newcombe_paired,
     paired_difference,
+    paired_interval,
     percent,
     percentile,
     unpaired_difference,
@@ -59,13 +64,56 @@ def test_invalid_percentage_is_refused(percent):
         percentile([1], percent)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "value", "low", "high"),
-    [((36, 2, 12, 0), 0.2, 0.0569, 0.3404), ((1, 7, 1, 12), -0.2857, -0.5069, -0.0256)],
-)
-def test_paired_difference_has_published_interval(pairs, value, low, high):
-    assert newcombe_paired(*pairs) == pytest.approx((low, high), abs=5e-5)
-    assert paired_difference(*pairs, 0.95).value == pytest.approx(value, abs=5e-5)
+def score_limit(gains: int, losses: int, n: int, error: float) -> float:
+    """The upper limit by a likelihood that scipy maximises, with half a pair of continuity correction."""
+
+    def excess(difference: float) -> float:
+        def loss(rate: float) -> float:
+            cells = (
+                (gains, rate + difference),
+                (losses, rate),
+                (n - gains - losses, 1 - difference - 2 * rate),
+            )
+            return -sum(count * math.log(max(share, 1e-300)) for count, share in cells)
+
+        most = (1 - difference) / 2
+        rate = optimize.minimize_scalar(
+            loss, bounds=(max(0.0, -difference), most), method="bounded", options={"xatol": 1e-12}
+        ).x
+        spread = math.sqrt(n * (2 * rate + difference * (1 - difference)))
+        return (n * difference - gains + losses - 0.5) / spread - stats.norm.ppf(1 - error)
+
+    return float(optimize.brentq(excess, (gains - losses) / n, 1 - 1e-9))
+
+
+@pytest.mark.parametrize(("gains", "losses", "n"), [(12, 2, 50), (1, 7, 21), (20, 20, 200), (3, 1, 60)])
+@pytest.mark.parametrize("error", [0.05, 0.005])
+def test_paired_interval_is_score_interval(gains: int, losses: int, n: int, error: float) -> None:
+    interval = paired_interval(losses, gains, n, 1 - 2 * error)
+    expected = -score_limit(losses, gains, n, error), score_limit(gains, losses, n, error)
+    assert interval == pytest.approx(expected, abs=1e-4)
+
+
+def test_paired_interval_is_exact_where_nothing_was_gained_or_lost() -> None:
+    assert paired_interval(0, 0, 59)[1] == pytest.approx(1 - 0.05 ** (1 / 59))
+    assert paired_interval(3, 0, 60)[0] == pytest.approx(-stats.beta.ppf(0.95, 4, 57))
+
+
+@pytest.mark.parametrize("n", [20, 60, 100])
+def test_paired_interval_errs_in_at_most_1_15_times_its_share(n: int) -> None:
+    """Enumerated over all counts, for differences from 0.5 % to 30 % and further discordant pairs."""
+    cells = [(lost, won) for lost in range(n + 1) for won in range(n + 1 - lost)]
+    limits = np.array([paired_interval(lost, won, n) for lost, won in cells])
+    for difference in (0.005, 0.02, 0.05, 0.1, 0.3):
+        for lost in (0.0, 0.005, 0.015, 0.03, 0.1, 0.3):
+            chances = multinomial(cells, n, lost, lost + difference)
+            errors = chances[limits[:, 0] > difference].sum(), chances[limits[:, 1] < difference].sum()
+            assert max(errors) <= 1.15 * 0.05, (difference, lost)
+
+
+def multinomial(cells: list[tuple[int, int]], n: int, lost: float, won: float) -> NDArray[np.float64]:
+    counts = np.array([(first, second, n - first - second) for first, second in cells])
+    return np.asarray(stats.multinomial.pmf(counts, n, [lost, won, 1 - lost - won]))
 
 
 def test_unpaired_difference_has_published_interval():

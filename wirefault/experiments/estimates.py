@@ -27,7 +27,7 @@ from wirefault.stats.exact import (
     percentile_interval,
     worse_by_chance,
 )
-from wirefault.stats.rates import newcombe_paired
+from wirefault.stats.rates import paired_interval
 
 Population = Literal["these", "like_these"]
 _REPETITION = re.compile(r"\.r\d+$")  # suffix of the key of a repeated prompt
@@ -243,8 +243,8 @@ class PairedLoss:
 
     def _closed_interval(self, pairs: Mapping[str, tuple[bool, bool]], error: float) -> tuple[float, float]:
         values = list(pairs.values())
-        table = [float(values.count(each)) for each in _TABLE]
-        lost, won = table[1], table[2]
+        lost, won = (float(values.count(each)) for each in _DISCORDANT)
+        discordant, n = (lost, won), float(len(values))
         if self.population == "like_these":
             clusters: defaultdict[str, list[int]] = defaultdict(list)
             for key, (before, after) in pairs.items():
@@ -253,11 +253,9 @@ class PairedLoss:
                 if len(clusters) < 2:
                     return -1.0, 1.0
                 lost, won = (float(sum(s * sum(c) > 0 for c in clusters.values())) for s in (1, -1))
-                scale = self._effective(list(clusters.values()), error) / len(values)
-                table = [count * scale for count in table]
-        low, high = newcombe_paired(
-            table[0], table[1], table[2], table[3], 1 - 2 * error
-        )  # of the second minus the first
+                n = self._effective(list(clusters.values()), error)
+                discordant = discordant[0] * n / len(values), discordant[1] * n / len(values)
+        low, high = paired_interval(*discordant, n, 1 - 2 * error)  # of the second minus the first
         if min(worse_by_chance(lost, won), worse_by_chance(won, lost)) > error:
             low, high = min(low, 0.0), max(high, 0.0)
         return -high, -low
@@ -288,17 +286,17 @@ class PairedLoss:
     def needed(self, sign: str, threshold: float, error: float) -> int | None:
         if self.value is None or self.value == threshold:
             return None
-        shares = [list(self._pairs.values()).count(each) / self.n for each in _TABLE]
-        return smallest(lambda n: _excludes(shares, n, threshold, error, self.value), self.n)
+        shares = self.lost / self.n, self.won / self.n
+        return smallest(lambda n: _excludes(shares, n, threshold, error), self.n)
 
 
-def _excludes(shares: Sequence[float], n: int, threshold: float, error: float, value: float | None) -> bool:
-    table = [share * n for share in shares]
-    low, high = newcombe_paired(table[0], table[1], table[2], table[3], 1 - 2 * error)
-    return -low <= threshold if value is not None and value < threshold else -high >= threshold
+def _excludes(shares: tuple[float, float], n: int, threshold: float, error: float) -> bool:
+    """Whether these shares of pairs that were lost and won exclude a loss of ``threshold``."""
+    low, high = paired_interval(shares[0] * n, shares[1] * n, n, 1 - 2 * error)
+    return -low <= threshold if shares[0] - shares[1] < threshold else -high >= threshold
 
 
-_TABLE = ((True, True), (True, False), (False, True), (False, False))
+_DISCORDANT = ((True, False), (False, True))
 
 
 def _filled(pair: tuple[bool | None, bool | None], before: bool, after: bool) -> tuple[bool, bool]:

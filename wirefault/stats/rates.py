@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from wirefault.stats.exact import fisher, worse_by_chance
+from wirefault.stats.exact import exact_high, exact_low, fisher, worse_by_chance
+
+_BISECTIONS = 50
 
 
 def wilson(k: float, n: float, confidence: float = 0.95) -> tuple[float, float] | None:
@@ -59,12 +61,13 @@ def paired_difference(
 ) -> Difference | None:
     """Return the difference of two success rates from paired trials; None without pairs.
 
-    Newcombe's interval, which excludes 0 only if the exact McNemar test does: two pairs exclude nothing.
+    The interval of ``paired_interval`` excludes 0 only if the exact McNemar test does: two pairs exclude
+    nothing.
     """
     n = both + only_first + only_second + neither
     if not n:
         return None
-    low, high = newcombe_paired(both, only_first, only_second, neither, confidence)
+    low, high = paired_interval(only_first, only_second, n, confidence)
     value, error = (only_second - only_first) / n, (1 - confidence) / 2
     return _with_zero(value, low, high, n, _chance(only_first, only_second), error)
 
@@ -73,20 +76,42 @@ def _chance(only_first: float, only_second: float) -> float:
     return min(worse_by_chance(only_first, only_second), worse_by_chance(only_second, only_first))
 
 
-def newcombe_paired(
-    both: float, only_first: float, only_second: float, neither: float, confidence: float = 0.95
+def paired_interval(
+    only_first: float, only_second: float, n: float, confidence: float = 0.9
 ) -> tuple[float, float]:
-    """Return the interval of the second share minus the first from paired trials.
+    """Return the interval of the second share minus the first from ``n`` paired trials.
 
-    R. G. Newcombe, "Improved confidence intervals for the difference between binomial proportions based on
-    paired data", Statistics in Medicine 17 (1998), 2635-2650, method 10. Counts may be effective ones.
+    The score interval by T. Tango, "Equivalence test and confidence interval for the difference in
+    proportions for the paired-sample design", Statistics in Medicine 17 (1998), 891-908, with a continuity
+    correction of half a pair. Where only one side ever won it does not trust the score: the end towards that
+    side is exact (Clopper-Pearson), the other at most the exact one. Enumerated, an end errs in at most 1.15
+    times its share. Counts may be effective ones.
     """
-    n = both + only_first + only_second + neither
-    margins = (both + only_first, only_second + neither, both + only_second, only_first + neither)
-    excess = both * neither - only_first * only_second
-    corrected = max(excess - n / 2, 0) if excess > 0 else excess
-    correlation = corrected / math.sqrt(math.prod(margins)) if all(margins) else 0.0
-    return _newcombe(both + only_first, n, both + only_second, n, correlation, confidence)
+    error = (1 - confidence) / 2
+    high = _highest_difference(only_second, only_first, n, error)
+    return -_highest_difference(only_first, only_second, n, error), high
+
+
+def _highest_difference(gains: float, losses: float, n: float, error: float) -> float:
+    """Return the highest share of gains minus losses that the pairs do not exclude."""
+    if not losses:
+        return exact_high(gains, n, error)
+    z = NormalDist().inv_cdf(1 - error)
+    low, high = (gains - losses) / n, 1.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if n * middle - (gains - losses) - 0.5 <= z * _spread(gains, losses, n, middle):
+            low = middle
+        else:
+            high = middle
+    return high if gains else max(high, -exact_low(losses, n, error))
+
+
+def _spread(gains: float, losses: float, n: float, difference: float) -> float:
+    """Return the standard deviation of gains minus losses at this difference, at its likeliest rates."""
+    linear = (2 * n - gains + losses) * difference - gains - losses
+    root = math.sqrt(max(linear * linear + 8 * n * losses * difference * (1 - difference), 0.0))
+    return math.sqrt(max(n * (2 * (root - linear) / (4 * n) + difference * (1 - difference)), 0.0))
 
 
 def unpaired_difference(
@@ -99,7 +124,7 @@ def unpaired_difference(
     """
     if not n_first or not n_second:
         return None
-    low, high = _newcombe(k_first, n_first, k_second, n_second, 0.0, confidence)
+    low, high = _newcombe(k_first, n_first, k_second, n_second, confidence)
     value, error = k_second / n_second - k_first / n_first, (1 - confidence) / 2
     by_chance = min(
         fisher(k_first, n_first, k_second, n_second), fisher(k_second, n_second, k_first, n_first)
@@ -113,19 +138,16 @@ def _with_zero(value: float, low: float, high: float, n: int, by_chance: float, 
 
 
 def _newcombe(
-    k_first: float, n_first: float, k_second: float, n_second: float, correlation: float, confidence: float
+    k_first: float, n_first: float, k_second: float, n_second: float, confidence: float
 ) -> tuple[float, float]:
     first, second = k_first / n_first, k_second / n_second
     low_1, high_1 = wilson(k_first, n_first, confidence) or (0.0, 1.0)
     low_2, high_2 = wilson(k_second, n_second, confidence) or (0.0, 1.0)
-    down = _distance(second - low_2, high_1 - first, correlation)
-    up = _distance(high_2 - second, first - low_1, correlation)
     value = second - first
-    return max(value - down, -1.0), min(value + up, 1.0)
-
-
-def _distance(one: float, other: float, correlation: float) -> float:
-    return math.sqrt(max(one * one - 2 * correlation * one * other + other * other, 0.0))
+    return (
+        max(value - math.hypot(second - low_2, high_1 - first), -1.0),
+        min(value + math.hypot(high_2 - second, first - low_1), 1.0),
+    )
 
 
 def percent(share: float, *, decimals: int | None = None) -> str:
