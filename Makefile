@@ -70,9 +70,12 @@ ray: setup       ## run experiments on a Ray cluster of two nodes; Ray is instal
 	@test -d .frameworks/ray || $(BIN)/python -m pip install --quiet --target .frameworks/ray "ray>=2.40,<3"
 	@WIREFAULT_REQUIRE=ray $(BIN)/python -m pytest tests/ray $(ARGS)
 
-evaluators: setup  ## check evaluators of pydantic-evals and DeepEval; installed once in .frameworks/evaluators
-	@test -d .frameworks/evaluators || $(BIN)/python -m pip install --quiet --target .frameworks/evaluators "pydantic-evals>=2,<3" "deepeval>=4,<5"
-	@$(BIN)/python -m pytest tests/experiments/assertions/test_evaluators.py $(ARGS)
+.frameworks/evaluators: | setup
+	@rm -rf $@.part && $(BIN)/python -m pip install --quiet --disable-pip-version-check --target $@.part "pydantic-evals>=2,<3" "deepeval>=4,<5"
+	@mv $@.part $@
+
+evaluators: .frameworks/evaluators  ## check evaluators of pydantic-evals and DeepEval; installed once in .frameworks/evaluators
+	@WIREFAULT_REQUIRE=evaluators $(PYTEST) tests/experiments/assertions/test_evaluators.py $(ARGS)
 
 findings: setup  ## run the same agents under one fault each, and write docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)

@@ -257,71 +257,12 @@ _ASSERTIONS_INTRO = (
 )
 
 
-_IN_PLACE = """## A function in place
-
-```python
-from wirefault import Experiment, faults
-
-
-def agent(prompt, context):
-    return {"response": f"Nothing to do, {context.elapsed:.1f} s after the start."}
-
-
-experiment = Experiment(
-    subject=agent,
-    prompts=["Order one apple"],
-    faults=[faults.lose_reply(link="tools", nth=1)],
-    checks=["no duplicate", "completes", lambda episode: episode.answer is not None],
-)
-```
-
-`experiment.run()` calls the function in this process, in one thread of its own, and returns an
-`ExperimentReport`. A coroutine function runs in a loop of that thread. `await experiment.run_async()`
-runs it in your loop, so that clients of that loop work; `run()` inside a running loop works too, and
-blocks the loop. A class is made anew for each attempt; it and other objects are called by `__call__`,
-`run`, `invoke`, `ask` or `chat`. The last of `turns` may be a function of the history. Without `faults`,
-the `checks` carry the verdict alone.
-
-No wiring is needed: while an attempt runs, new connections of this process go through the lab, also of
-clients made before. Connections that were open before the attempt, and event loops without Python's
-sockets (uvloop), bypass it; on Linux they are recorded, and an experiment that no fault reached is
-`unknown`. Name writes that must not be repeated in `wiring`, a file or its content: `wiring={"links":
-{"shop": {"upstream": "http://127.0.0.1:9000", "writes": ["POST /orders"]}}}`.
-
-A thread cannot be ended: after a function that exceeds `attempt_time`, the following episodes are invalid
-until it returns. A function that is named, `wiring={..., "subject": {"python": "module:function"}}`, runs
-in a process that can be ended.
-
-## Tools without an agent
-
-```python
-from wirefault import Experiment, Operations, call
-
-TOOLS = {"search": lambda query: [query.upper()], "add": lambda a, b: a + b}
-
-operations = Operations(
-    TOOLS,
-    [call("search", "ai safety"), call("add", 2, 2, expected=4)],
-    writes=["add"],
-)
-experiment = Experiment(
-    subject=operations,
-    prompts=["all operations"],
-    faults={"faults": [{"fault": "delay", "links": "functions", "with": {"ms": 1}}]},
-    checks=[operations.as_expected],
-)
-```
-
-The operations are called in order, each once. An operation that fails, or returns something else than
-`expected`, fails the check. `Operations.load(FILE, TOOLS)` reads `{"operations": [{"tool", "args", "kwargs",
-"expected"}]}`."""
-
-
 def python_page() -> str:
     """Return ``docs/python.md``, from the package's ``__all__``."""
     # one name a line, as ruff formats code in Markdown
     names = "".join(f"    {name},\n" for name in wirefault.__all__)
-    parts = [f"```python\nfrom wirefault import (\n{names})\n```", _IN_PLACE]
+    guide = Path(__file__).with_name("python_guide.md").read_text(encoding="utf-8").strip()
+    parts = [f"```python\nfrom wirefault import (\n{names})\n```", guide]
     for name in wirefault.__all__:
         parts += _public_name(name, getattr(wirefault, name))
     intro = (

@@ -42,6 +42,33 @@ for url in {urls}:
 """
 
 
+RESERVE = """
+from pathlib import Path
+
+from langchain_core.tools import tool
+
+RAN = Path.home() / "ran.txt"
+answer_without_tools = answer
+
+
+@tool
+def reserve(item: str) -> dict:
+    'Reserve an item.'
+    with RAN.open("a") as file:
+        print(item, file=file)
+    return {"item": item, "number": 7}
+
+
+def answer(prompt: str) -> str:
+    if not prompt.startswith("Reserve "):
+        return answer_without_tools(prompt)
+    try:
+        return f"Reserved: {reserve.invoke({'item': prompt.removeprefix('Reserve ')})}"
+    except Exception as error:
+        return f"I could not do that: {type(error).__name__}."
+"""
+
+
 @pytest.fixture(scope="module")
 def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """The lab with the example's subject, whose wiring lets it call any host; its first run is over."""
@@ -49,6 +76,8 @@ def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     copy_clone(folder)
     wiring = folder / FOLDER / "wirefault.yaml"
     wiring.write_text(wiring.read_text().replace("{tap: proxy, offline: true}", "{tap: proxy}"))
+    agent = folder / FOLDER / "agent.py"
+    agent.write_text(agent.read_text().replace('@app.post("/ask")', f'{RESERVE}\n\n@app.post("/ask")'))
     more = {"COMPOSE_FILE": "docker-compose.yaml:compose.subject.yaml"}
     more |= {"WIREFAULT_IMAGE": OWN_IMAGE, "SUBJECT_IMAGE": OWN_IMAGE}
     more["ARM_TIMEOUT"] = "60"  # a busy machine is not a failure of the lab
@@ -85,6 +114,48 @@ def test_both_calls_are_faulted(lab: Lab) -> None:
     lab.compose("run --rm -e TOXIC_PROB=1 -e TOXICS=timeout:300 -e ERROR_PROB=0 -e SEED=1 agent")
     assert "success" not in lab.last_run().outcomes
     assert lab.last_run().toxics_left == 0
+
+
+EXECUTED = {
+    "none": 1,
+    "lose_reply": 1,
+    "lose_request": 0,
+    "duplicate_request": 2,
+    "unavailable": 0,
+    "hang": 1,
+    "wrong_value": 1,
+    "changed_arguments": 1,
+}
+"""How often the function runs under each fault."""
+
+
+def test_functions_of_subject_are_faulted_as_recorded(lab: Lab) -> None:
+    prompts = lab.folder / FOLDER / "prompts.json"
+    sample = prompts.read_text()
+    prompts.write_text(json.dumps([{"id": kind, "prompt": f"Reserve {kind}"} for kind in EXECUTED]))
+    entries = [
+        {"fault": kind, "links": "tools", "only": {"tool": "reserve", "episodes": [kind]}}
+        for kind in EXECUTED
+        if kind != "none"
+    ]
+    entries[4]["with"] = {"limit": 0.5}
+    (lab.folder / "experiments" / "functions.yaml").write_text(json.dumps({"faults": entries}))
+    try:
+        lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 -e FAULTS=experiments/functions.yaml agent")
+    finally:
+        prompts.write_text(sample)
+    calls = {exchange.episode: exchange for exchange in exchanges(lab)}
+    assert {kind: [hit.kind for hit in calls[kind].faults if hit.injected] for kind in EXECUTED} == {
+        kind: [] if kind == "none" else [kind] for kind in EXECUTED
+    }
+    assert {call.link for call in calls.values()} == {"functions"}
+    items = lab.python(
+        "subject", "from pathlib import Path; print((Path.home() / 'ran.txt').read_text())"
+    ).split()
+    assert {kind: items.count(kind) for kind in EXECUTED if kind != "changed_arguments"} == {
+        kind: count for kind, count in EXECUTED.items() if kind != "changed_arguments"
+    }
+    assert len(items) == sum(EXECUTED.values())  # one has another item
 
 
 def test_standalone_command_is_faulted_as_live_traffic(lab: Lab) -> None:

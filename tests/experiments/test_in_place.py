@@ -324,10 +324,27 @@ def test_experiment_of_readme_holds(shop: Shop) -> None:
     assert len(shop.orders) == 3
 
 
-def test_experiment_of_python_page_is_unknown_without_calls() -> None:
-    _, program = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL
-    )[:2]
+def test_guide_of_python_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    _, in_place, arms, report, callbacks, _ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[:6]
     names: dict[str, Any] = {}
-    exec(program, names)
-    assert names["experiment"].run(say=quiet).verdict == "unknown"
+    exec(in_place, names)
+    assert names["report"].verdict == "held", names["report"].because
+    assert names["orders"] == ["apple"] * 3  # before, under faults, and after
+    exec(report, names)
+    printed = capsys.readouterr().out
+    assert "held: all of" in printed and "method 0 of 1" in printed and "['lose_reply']" in printed
+    exec(callbacks, names)
+    assert capsys.readouterr().out == "[[1], [1], [1]]\n"
+    assert names["links"] == ["functions"] * 3
+    exec(arms, names)
+    assert names["levels"].run(say=quiet).verdict == "held"
+    rows = re.findall(r"^\| `((?:report|episode)\.[\w.()]+)`.*? \| (.*?) \|$", page, re.MULTILINE)
+    assert len(rows) == 8
+    for first, content in rows:
+        exec(f"value = {first}", names | {"episode": names["report"].episodes[0]}, scope := {})
+        value: Any = scope["value"]
+        if first in ("report.checks", "report.episodes", "episode.metrics"):
+            owner = value if first == "episode.metrics" else value[0]
+            named = set(re.findall(r"`(\w+)`", content))
+            assert named and named <= set(dir(owner)), named - set(dir(owner))

@@ -247,6 +247,11 @@ class Links:
         return frozenset(link.name for link in self._links if link.dialect_by_request)
 
     @cached_property
+    def function_names(self) -> frozenset[str]:
+        """Return the names of the links whose calls are functions of the subject."""
+        return frozenset(link.name for link in self._links if link.upstream == PYTHON)
+
+    @cached_property
     def declared_tools(self) -> frozenset[str]:
         """Return the names of calls that the wiring declares; an MCP server names its tools itself."""
         return frozenset(name for link in self._links for name, *_ in link.tools)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.experiments.assertions.views import view
 from tests.judging.oracle.histories import ended
-from tests.support import ROOT
+from tests.support import ROOT, required
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.evaluators import as_check
 from wirefault.experiments.assertions.on_arm import check_episode
@@ -188,8 +188,10 @@ for each in (Contains("two mugs"), Contains("three"), Slow(), Length()):
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not PACKAGES.exists(), reason="make evaluators installs pydantic-evals and DeepEval")
 def test_real_packages() -> None:
+    if not PACKAGES.exists():
+        why = "`make evaluators` installs pydantic-evals and DeepEval"
+        (pytest.fail if required("evaluators") else pytest.skip)(why)
     environ = {
         **os.environ,
         "PYTHONPATH": f"{PACKAGES}{os.pathsep}{ROOT}",

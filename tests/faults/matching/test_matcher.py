@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import random
 from collections.abc import Iterable
 from dataclasses import replace
@@ -17,7 +18,7 @@ from wirefault.faults.matching.matcher import KEPT_REPLIES, FaultMatcher, Incomi
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.conditions import When
 from wirefault.faults.sets.fault_set import Entry, build_set
-from wirefault.wiring.links import Link, Links, lab_links
+from wirefault.wiring.links import PYTHON, Link, Links, lab_links
 
 
 def matcher(*entries, seed=1):
@@ -136,6 +137,36 @@ def test_unknown_session_faults_only_existing_sessions(nth):
     assert not call(nth + 1, "s2")  # a client that starts a new session
     assert call(nth + 2, "s1")  # one that keeps the lost session
     assert not call(nth + 3, "s2")
+
+
+@pytest.mark.parametrize("links", ["all", "tools", "functions"])
+@pytest.mark.parametrize(
+    ("pattern", "tool", "chosen"),
+    [
+        ("search", "search", True),
+        ("search", "order", False),
+        ("se*", "search", True),
+        ("se*", "order", False),
+    ],
+)
+@pytest.mark.parametrize("is_found", [True, False])
+def test_tool_is_selected_in_functions_and_mcp(links, pattern, tool, chosen, is_found):
+    entry = {"fault": "truncate", "links": links, "only": {"tool": pattern}, "when": {"nth": 1}}
+    wired = Links([Link("mcp", "http://127.0.0.1:9/mcp", MCP.name)], grows=is_found)
+    functions = Link("functions", PYTHON, found=is_found)
+    declared = wired if is_found else wired.adding([functions])
+    faults = build_set({"faults": [entry]}, "f", REGISTRY, declared).on(wired.adding([functions]))
+    made = FaultMatcher(1, faults.faults)
+    result = made.match(arrive(link="functions", method="QUERY", path=f"/{tool}"))
+    assert bool(result.met) == chosen
+    assert result.eligible == (["truncate"] if chosen else ())  # the history has another method
+    if links != "functions":
+        body = json.dumps({"method": "tools/call", "params": {"name": tool}}).encode()
+        request = Request(method="POST", target="/mcp", body=body)
+        more = {"message": "tools/call", "read": lambda: request}
+        result = made.match(arrive(link="mcp", method="POST")._replace(**more))
+        assert result.eligible == (["truncate"] if chosen else ())
+        assert not result.met  # the function's call was the first
 
 
 def test_restarted_server_accepts_new_sessions():

@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase, translate
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from pydantic_core import from_json
 
 from wirefault.core.identity import digest
 from wirefault.dialects.http import Request
-from wirefault.faults.sets.conditions import Moment, When, nested_field
+from wirefault.faults.sets.conditions import TOOL_FIELD, Moment, Only, When, nested_field
 from wirefault.faults.sets.dose import Dose
 from wirefault.faults.sets.fault_set import Entry
 
@@ -48,22 +49,29 @@ class EntryGroup:
     """
 
     def __init__(
-        self, scope: str, of_model: bool | None, of_writes: bool, armed: Sequence[ArmedEntry]
+        self,
+        scope: str,
+        of_model: bool | None,
+        of_writes: bool,
+        of_function: bool,
+        armed: Sequence[ArmedEntry],
     ) -> None:
         """``of_model``: whether it selects requests to models alone, or others alone; None for all.
-        ``of_writes``: of the others, only probable writes.
+        ``of_writes``: of the others, only probable writes. ``of_function``: it selects calls of functions by
+        the tool's name.
         """
         self.of_writes = of_writes
         self.scope = scope
         self.turn = armed[0].entry.when.turn
         self.after_write = armed[0].entry.when.after_write
         self.persistent = any(a.entry.when.persistent for a in armed)
-        self.only = only = armed[0].entry.only
+        only = armed[0].entry.only
+        self.only = only = _by_path(only) if of_function else only
         self.triggers = TriggerIndex(armed)
         self.counts = any(_counts(a.entry) for a in armed)
         self.ids = [a.entry.id for a in armed]
         self.of_episodes = bool(only.episodes)
-        self.by_history = only.by_history and not of_writes
+        self.by_history = only.by_history and not (of_writes or of_function)
         self._of_mcp = armed[0].entry.fault.where == "mcp"
         self._usual = _usual_messages(armed[0].entry)
         self._messages = self._usual if only.method is None else (only.method,)
@@ -91,6 +99,13 @@ def _side(entry: Entry, link: str) -> bool | None:
     if link in entry.models_only:
         return True
     return False if link in entry.tools_only else None
+
+
+def _by_path(only: Only) -> Only:
+    """The selectors for calls of functions, which have the tool's name as their path."""
+    fields = {name: value for name, value in only.json_.items() if name != TOOL_FIELD}
+    path = f"/{quote(only.tool or '', safe='*?[]')}"
+    return only.model_copy(update={"method": None, "path": path, "json_": fields})
 
 
 def _usual_messages(entry: Entry) -> tuple[str, ...]:
@@ -123,12 +138,13 @@ class LinkCandidates:
             e.fault.needs_body or e.only.reads_body or link in e.writes_only for _, e in possible
         )
         self.remembers = any(entry.fault.remembers for _, entry in possible)
-        by_selectors: defaultdict[tuple[str, bool | None, bool], list[ArmedEntry]] = defaultdict(list)
+        by_selectors: defaultdict[tuple[str, bool | None, bool, bool], list[ArmedEntry]] = defaultdict(list)
         for one in armed:
             selectors = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
             when = one.entry.when
             scope = f"{selectors} {when.turn} {when.after_write} {scopes[one.place]}"
-            by_selectors[scope, _side(one.entry, link), link in one.entry.writes_only].append(one)
+            side, of_writes = _side(one.entry, link), link in one.entry.writes_only
+            by_selectors[scope, side, of_writes, link in one.entry.functions].append(one)
         self._groups = [EntryGroup(*selected, group) for selected, group in by_selectors.items()]
         self._by_request: dict[tuple[str, str, str | None, bool], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}
@@ -172,7 +188,8 @@ class _CandidateIndex:
             if not _WILD.search(value):
                 return self._by_header[name.lower()][value]
         for name, value in only.json_.items():
-            if isinstance(value, _SCALAR):
+            is_pattern = name == TOOL_FIELD and only.tool is not None and _WILD.search(only.tool)
+            if isinstance(value, _SCALAR) and not is_pattern:
                 return self._by_field[name][value]
         return self._unindexed if only.header or only.json_ else self._unconditional
 

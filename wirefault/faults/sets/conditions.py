@@ -203,6 +203,10 @@ class Readable(Protocol):
     def json(self) -> Any: ...
 
 
+TOOL_FIELD = "params.name"
+"""Where an MCP tool call has the tool's name."""
+
+
 class Only(BaseModel):
     """Selectors of requests; all must hold."""
 
@@ -220,7 +224,9 @@ class Only(BaseModel):
         alias="json",
         description="fields of the JSON body; a.b for a nested one",
     )
-    tool: str | None = Field(None, description="the tool's name, as the agent's model knows it")
+    tool: str | None = Field(
+        None, description="the tool's name, as the agent's model knows it; with * for functions and MCP tools"
+    )
     episodes: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
         (),
         description="ids of prompts, one or a list, each with all its repetitions; * matches anything",
@@ -291,7 +297,12 @@ class Only(BaseModel):
             body = request.json()
         except ValueError:
             return False
-        return all(_same(nested_field(body, name), value) for name, value in self.json_.items())
+        return all(self._fits(name, nested_field(body, name), value) for name, value in self.json_.items())
+
+    def _fits(self, name: str, value: Any, expected: Any) -> bool:
+        if name == TOOL_FIELD and self.tool is not None:
+            return isinstance(value, str) and fnmatchcase(value, self.tool)
+        return _same(value, expected)
 
 
 def nested_field(value: Any, dotted: str) -> Any:

@@ -34,6 +34,7 @@ from wirefault.core.spans import Span
 from wirefault.dialects.mcp import CALL
 from wirefault.faults.base import BUDGET_ID, Fault
 from wirefault.faults.sets.conditions import (
+    TOOL_FIELD,
     FaultSetError,
     Only,
     When,
@@ -226,6 +227,8 @@ class Entry:
     """Those on which it strikes only requests that ask a model."""
     writes_only: frozenset[str] = frozenset()
     """Those on which it strikes, of the requests that ask no model, only probable writes."""
+    functions: frozenset[str] = frozenset()
+    """Those whose calls are functions; set if it selects a tool, whose name is the path there."""
 
     def strikes(self, link: str, *, of_model: bool) -> bool:
         """Whether requests of that kind on that link of it are eligible."""
@@ -310,7 +313,8 @@ def _entry_on(entry: Entry, links: Links) -> Entry:
     writes: frozenset[str] = frozenset()
     if FOUND_WRITES in groups and FOUND_TOOLS not in groups:
         writes = frozenset(links.found_by_requests[FOUND_WRITES]) - groups
-    entry = replace(entry, links=on, named=entry.links, writes_only=writes)
+    functions = links.function_names.intersection(on) if entry.only.tool is not None else frozenset()
+    entry = replace(entry, links=on, named=entry.links, writes_only=writes, functions=functions)
     if not by_request:
         return entry
     named = groups & by_request
@@ -375,10 +379,12 @@ def _narrowed_to_tool(
     """The selectors and links with a tool's name replaced by its method, path and link."""
     if only.tool is None or links is None:
         return only, on
-    of_mcp = tuple(name for name in on if name in links.mcp_names or links.may_be_found(name))
-    if of_mcp and only.tool not in links.declared_tools:  # an MCP server's tools are known only later
-        called = {**only.json_, "params.name": only.tool}
-        return only.model_copy(update={"method": CALL, "json_": called}), of_mcp
+    # the tools of an MCP server and of a subject's functions are known only later
+    by_name = {*links.mcp_names, *links.function_names}
+    later = tuple(name for name in on if name in by_name or links.may_be_found(name))
+    if later and only.tool not in links.declared_tools:
+        called = {**only.json_, TOOL_FIELD: only.tool}
+        return only.model_copy(update={"method": CALL, "json_": called}), later
     try:
         link, method, path = links.tool_link(only.tool)
     except KeyError as error:
