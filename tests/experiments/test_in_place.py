@@ -8,11 +8,13 @@ import json
 import os
 import re
 import socket
+import sqlite3
 import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -226,6 +228,49 @@ def test_coroutine_runs_in_callers_loop(shop: Shop) -> None:
         assert Experiment(subject=Talker, prompts=["one"], checks=["completes"]).run(say=quiet).passed
 
     asyncio.run(main())
+
+
+def test_loop_client_context_and_database_work_in_place(shop: Shop) -> None:
+    caller: ContextVar[str] = ContextVar("caller")
+    database = sqlite3.connect(":memory:")  # of this thread alone
+    database.execute("CREATE TABLE orders (item TEXT)")
+
+    @tool(writes=True)
+    def record(item: str) -> int:
+        database.execute("INSERT INTO orders VALUES (?)", [f"{item} for {caller.get()}"])
+        return int(database.execute("SELECT count(*) FROM orders").fetchone()[0])
+
+    async def main() -> None:
+        caller.set("Ada")
+        queue: asyncio.Queue[int] = asyncio.Queue(1)
+        async with httpx.AsyncClient() as client:
+            await client.get(f"{shop.url}/orders", headers={"Connection": "close"})  # binds it to the loop
+
+            @tool
+            async def look(item: str) -> int:
+                assert caller.get() == f"Ada, {item}"
+                return (await client.get(f"{shop.url}/orders")).status_code
+
+            async def agent(prompt: str) -> str:
+                assert caller.get() == "Ada"  # of the caller of run_async, not of the attempt before
+                caller.set(f"Ada, {prompt}")
+                filling = asyncio.create_task(queue.put(record(prompt)))
+                count = await queue.get()
+                await filling
+                return f"{await look(prompt)}, {count} orders"
+
+            report = await Experiment(
+                subject=agent,
+                prompts=["apples", "pears"],
+                checks=["completes", lambda episode: len(episode.requests) == 3],
+            ).run_async(say=quiet)
+            assert report.verdict == "held", str(report)
+            assert [episode.answer for episode in report.episodes] == ["200, 1 orders", "200, 2 orders"]
+
+    asyncio.run(main())
+    rows = database.execute("SELECT item FROM orders").fetchall()
+    database.close()
+    assert rows == [("apples for Ada, apples",), ("pears for Ada, pears",)]
 
 
 def test_connection_from_before_is_noticed(shop: Shop) -> None:

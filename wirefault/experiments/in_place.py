@@ -12,7 +12,7 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,9 @@ from wirefault.subjects.function import FunctionSubject, Probe
 from wirefault.subjects.functions.frameworks import watch as watch_frameworks
 from wirefault.subjects.subject import Subject
 from wirefault.subjects.surroundings import own_function_variables
-from wirefault.subjects.taps.opening import authority_of, trust_files
-from wirefault.subjects.taps.this_process import ThisProcessTap
-from wirefault.subjects.taps.watch import WatchedSubject, allowed, can_list_sockets
-from wirefault.wiring.links import is_model_host
+from wirefault.subjects.taps.this_process import open_this_process_tap
 from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.spec_file import SpecFile
-from wirefault.wiring.wiring import InterceptSpec
 
 # tools that the frameworks of this process make from now on
 watch_frameworks()
@@ -138,6 +134,10 @@ def _run(
         raise spec.error(("before_attempt",), "needs a function of this process as the subject")
     take_key_variable()
     plan = plan_experiment(ExperimentFile(experiment, folder, spec), os.environ)
+    configuration = plan.configuration
+    files = {name: getattr(configuration, name).absolute() for name in ("logs", "state", "effects")}
+    # the function may change the folder, and the report may be read in another
+    plan = replace(plan, configuration=replace(configuration, **files))
     require_packages(plan.configuration.wiring, plan.subject)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
     saved = save(plan, new_run_id())
@@ -216,20 +216,8 @@ class InPlaceEngine:
         self, lab: RunningLab, saved: SavedExperiment, stack: ExitStack
     ) -> tuple[Subject, FunctionSubject]:
         configuration = load_configuration(lab.environ(), wiring=saved.plan.configuration.wiring)
-        topology = configuration.topology
-        spec = configuration.wiring.intercept or InterceptSpec()
-        assert topology.ingress is not None
-        authority = authority_of(topology.control)
-        trust = stack.enter_context(trust_files(authority, os.environ))
-        scripted = spec.models == "scripted"
-        tap = ThisProcessTap(
-            topology.ingress,
-            authority,
-            trust,
-            allowed(topology, InterceptSpec()),
-            lambda host: scripted and is_model_host(host),
-            own_function_variables(topology),
-        )
+        variables = own_function_variables(configuration.topology)
+        tap = stack.enter_context(open_this_process_tap(configuration, variables))
 
         def poll() -> None:
             lab.look()
@@ -244,11 +232,7 @@ class InPlaceEngine:
             after=self._hooks.after_attempt,
         )
         stack.callback(function.stop)
-        watched = can_list_sockets()
-        function.notes = tap.notes(watched=watched)
-        if not watched:
-            return function, function
-        return WatchedSubject(function, allowed(topology, spec), is_here=True), function
+        return tap.watched(function, lab.pids), function
 
     def _run_arm(
         self,

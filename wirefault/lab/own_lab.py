@@ -140,6 +140,10 @@ class RunningLab:
         """The environment of a process of that lane."""
         return self._lab.environ(lane=lane)
 
+    def pids(self) -> list[int]:
+        """Its processes, which are children of this one."""
+        return list(self._lab.pids().values())
+
     def look(self) -> None:
         """Raise ``Interrupted`` if a run in this process must end, because of a signal or of the lab.
 

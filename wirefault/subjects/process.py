@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -310,11 +310,12 @@ def children(pid: int) -> Iterator[int]:
                 yield from map(int, file.read().split())
 
 
-def descendants(pid: int) -> Iterator[int]:
-    """Yield its children and theirs."""
+def descendants(pid: int, without: Collection[int] = ()) -> Iterator[int]:
+    """Yield its children and theirs; those ``without`` and theirs are left out."""
     for child in list(children(pid)):
-        yield child
-        yield from descendants(child)
+        if child not in without:
+            yield child
+            yield from descendants(child, without)
 
 
 def resident_bytes(pids: Iterable[int]) -> int:

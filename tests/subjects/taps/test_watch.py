@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,17 @@ import pytest
 from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired
+from tests.support import until
 from tests.upstream import FREE
 from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.history.events import Note, WentPastLab
-from wirefault.subjects.taps.watch import BypassTracker, Past, SystemSocket, can_list_sockets
+from wirefault.subjects.taps.watch import (
+    BypassTracker,
+    Past,
+    SystemSocket,
+    can_list_sockets,
+    socket_owners,
+)
 
 pytestmark = [
     pytest.mark.slow,
@@ -127,6 +135,20 @@ def seen(*looks: list[SystemSocket], allowed: Address | None = None) -> dict[Pas
     for look in looks:
         tracker.take(look, {one.inode: "agent" for one in look if one.inode < 100})
     return tracker.counts
+
+
+def test_process_of_lab_does_not_count(silent: Address) -> None:
+    command = [sys.executable, "-c", IGNORES, silent.host, str(silent.port)]
+    with subprocess.Popen(command) as child:
+        until(lambda: socket_owners(), "it has a socket")
+        assert not socket_owners([child.pid])
+
+
+def test_sockets_from_before_count_only_as_listeners() -> None:
+    tracker = BypassTracker(lambda _: False, earlier=[1, 2])
+    incoming = tcp(3, CLIENT, SERVER)
+    tracker.take([listener(1), tcp(2, ELSEWHERE), incoming], {1: "agent", 2: "agent", 3: "agent"})
+    assert not tracker.counts
 
 
 def test_connection_counts_once_over_snapshots() -> None:

@@ -14,11 +14,10 @@ import _socket
 import os
 import socket
 import ssl
-import struct
 import subprocess
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from ipaddress import IPv4Network, ip_address
 from typing import Any
@@ -26,7 +25,13 @@ from weakref import WeakSet
 
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.history.events import Level
+from wirefault.settings.configuration import Configuration
+from wirefault.subjects.subject import Subject
+from wirefault.subjects.taps.opening import authority_of, trust_files
 from wirefault.subjects.taps.tap import Trust, proxy_tap
+from wirefault.subjects.taps.watch import WatchedSubject, allowed, can_list_sockets
+from wirefault.wiring.links import is_model_host
+from wirefault.wiring.wiring import InterceptSpec
 
 # the ingress is on this machine
 _CONNECT_BOUND_S = 10.0
@@ -40,8 +45,9 @@ _LIMITS = (
 class ThisProcessTap:
     """Redirects this process's new connections while ``active``; one tap at a time is.
 
-    ``is_of_lab``: addresses that are called directly. ``answers_for``: hosts that the lab answers for, which
-    need not be resolved. ``variables`` are set within the block.
+    ``is_of_lab``: addresses that are called directly; ``may_pass``: those that are not reported where they
+    bypass the tap. ``answers_for``: hosts that the lab answers for, which need not be resolved. ``variables``
+    are set within the block.
     """
 
     def __init__(
@@ -49,25 +55,34 @@ class ThisProcessTap:
         ingress: Address,
         authority: str,
         trust: Trust,
-        is_of_lab: Callable[[Address], bool] = lambda _: False,
-        answers_for: Callable[[str], bool] = lambda _: False,
-        variables: Mapping[str, str] | None = None,
+        is_of_lab: Callable[[Address], bool],
+        may_pass: Callable[[Address], bool],
+        answers_for: Callable[[str], bool],
+        variables: Mapping[str, str],
     ) -> None:
-        self._variables = dict(variables or {})
+        self._variables = dict(variables)
         self._ingress = ingress
         self._authority = authority
         self._children = proxy_tap(ingress, trust)
         self._is_of_lab = is_of_lab
+        self._may_pass = may_pass
         self._answers_for = answers_for
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         self._without_address: dict[str, str] = {}
         self._trusting: WeakSet[ssl.SSLContext] = WeakSet()
         self._paused = threading.Event()
 
-    def notes(self, *, watched: bool) -> list[tuple[Level, str]]:
-        """Notes for the user about what bypasses the tap; ``watched``: whether that is detected."""
+    def watched(self, subject: Subject, lab_pids: Callable[[], Collection[int]]) -> Subject:
+        """Return the subject, whose attempts record the connections that bypassed the tap.
+
+        Its notes are for the user. ``lab_pids`` returns the processes of the lab.
+        """
+        can_watch = can_list_sockets()
         notes: list[tuple[Level, str]] = [("info", "tap: this process")]
-        return notes if watched else [*notes, ("warning", f"{_LIMITS}; this system cannot detect that")]
+        if not can_watch:
+            notes.append(("warning", f"{_LIMITS}; this system cannot detect that"))
+        subject.notes = [*subject.notes, *notes]
+        return WatchedSubject(subject, self._may_pass, lab_pids) if can_watch else subject
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -132,6 +147,8 @@ class ThisProcessTap:
 
     def resolve(self, host: Any, *arguments: Any, **options: Any) -> list[Any]:
         """Resolve a name as usual, and remember whose address it is. Raises ``OSError``."""
+        if isinstance(host, bytes):  # as anyio has it, and so the asynchronous clients of httpx
+            host = host.decode("ascii", "replace")
         if self._paused.is_set() or not isinstance(host, str) or _is_address(host) or is_loopback(host):
             return _GETADDRINFO(host, *arguments, **options)
         known = self._without_address.get(host)
@@ -162,6 +179,29 @@ class ThisProcessTap:
         if self._paused.is_set():
             return environ
         return self._children.environ(os.environ if environ is None else environ)
+
+
+@contextmanager
+def open_this_process_tap(
+    configuration: Configuration, variables: Mapping[str, str]
+) -> Iterator[ThisProcessTap]:
+    """Make the tap for code of this process, with its files within the block.
+
+    ``variables`` are set while it is active. The lab must have an ingress. Raises ``SettingsError``.
+    """
+    topology, spec = configuration.topology, configuration.wiring.intercept or InterceptSpec()
+    assert topology.ingress is not None
+    authority, is_scripted = authority_of(topology.control), spec.models == "scripted"
+    with trust_files(authority, os.environ) as trust:
+        yield ThisProcessTap(
+            topology.ingress,
+            authority,
+            trust,
+            is_of_lab=allowed(topology, InterceptSpec()),
+            may_pass=allowed(topology, spec),
+            answers_for=lambda host: is_scripted and is_model_host(host),
+            variables=variables,
+        )
 
 
 _ACTIVE = threading.Lock()
@@ -232,28 +272,3 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-# From linux/tcp.h: the counts of bytes that were acknowledged and received.
-_TCP_INFO_BYTES = struct.Struct("=120xQQ")
-
-
-def open_connections() -> dict[int, tuple[Address, int]]:
-    """This process's connections (Linux): by inode the server, and how many bytes went there and back."""
-    connections: dict[int, tuple[Address, int]] = {}
-    for entry in os.listdir("/proc/self/fd"):  # noqa: PTH208 - the names are all that is needed
-        with suppress(OSError, ValueError, struct.error):  # closed since, or not a TCP connection
-            target = os.readlink(f"/proc/self/fd/{entry}")  # noqa: PTH115 - as above
-            if target.startswith("socket:["):
-                connections[int(target[len("socket:[") : -1])] = _traffic(os.dup(int(entry)))
-    return connections
-
-
-def _traffic(descriptor: int) -> tuple[Address, int]:
-    """Takes over the descriptor. Raises ``OSError`` if it is not a TCP connection."""
-    with socket.socket(fileno=descriptor) as connection:
-        if connection.family not in (socket.AF_INET, socket.AF_INET6):
-            raise ValueError
-        host, port = connection.getpeername()[:2]
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES.size)
-        return Address(str(host).removeprefix("::ffff:"), int(port)), sum(_TCP_INFO_BYTES.unpack(info))

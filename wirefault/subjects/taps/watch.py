@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -23,7 +23,6 @@ from wirefault.gateway.intercept.policy import matches_host
 from wirefault.history.events import Note, WentPastLab
 from wirefault.subjects.process import descendants
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
-from wirefault.subjects.taps.this_process import open_connections
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.wiring import InterceptSpec
 
@@ -111,10 +110,13 @@ def _address(family: int, packed: bytes, port: bytes) -> Address:
     return Address(str(host), int.from_bytes(port, "big"))
 
 
-def socket_owners() -> dict[int, str]:
-    """Return the program of each socket of this process's descendants, by inode."""
+def socket_owners(lab_pids: Collection[int] = ()) -> dict[int, str]:
+    """Return the program of each socket of this process's descendants, by inode.
+
+    ``lab_pids``: processes of the lab among them, which are left out.
+    """
     programs: dict[int, str] = {}
-    for pid in descendants(os.getpid()):
+    for pid in descendants(os.getpid(), lab_pids):
         with suppress(OSError):  # it ended, or changed its user
             inodes = list(_inodes(pid))
             if inodes:
@@ -154,13 +156,16 @@ class Past:
 
 
 class BypassTracker:
-    """Collects connections that bypass the lab. ``is_allowed``: addresses of the lab, and hosts that may
-    pass.
+    """Collects connections that bypass the lab.
+
+    ``is_allowed``: addresses of the lab, and hosts that may pass. ``earlier``: sockets from before the
+    attempt, by inode.
     """
 
-    def __init__(self, is_allowed: Callable[[Address], bool]) -> None:
+    def __init__(self, is_allowed: Callable[[Address], bool], earlier: Collection[int] = ()) -> None:
         self._is_allowed = is_allowed
-        self._known: set[int] = set()
+        self._known: set[int] = set(earlier)
+        self._earlier = frozenset(earlier)
         self._listening: set[int] = set()
         self._udp: set[int] = set()
         self._past: defaultdict[Past, set[int]] = defaultdict(set)
@@ -175,6 +180,8 @@ class BypassTracker:
         self._listening |= {each.local.port for each in own if each.listens}
         ends = {(each.local, each.remote) for each in own}
         for each in own:
+            if each.inode in self._earlier:
+                continue
             if each.protocol == "udp" and each.inode not in self._udp:
                 # resolvers probe a name's addresses with sockets that send nothing and close at once
                 self._udp.add(each.inode)
@@ -213,37 +220,63 @@ _MIN_REST = 9
 class WatchedSubject(SubjectWrapper):
     """Records with each attempt the connections that bypassed the lab.
 
-    Every process that this one starts during an attempt counts as the subject's; with ``is_here`` this
-    process does, too.
+    Every process that this one starts during an attempt counts as the subject's. With ``lab_pids``, which
+    returns the lab's processes among its children, this process counts, too.
     """
 
     def __init__(
-        self, subject: Subject, is_allowed: Callable[[Address], bool], *, is_here: bool = False
+        self,
+        subject: Subject,
+        is_allowed: Callable[[Address], bool],
+        lab_pids: Callable[[], Collection[int]] | None = None,
     ) -> None:
         super().__init__(subject)
         self._is_allowed = is_allowed
-        self._is_here = is_here
+        self._lab_pids = lab_pids
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
-        tracker, failures = BypassTracker(self._is_allowed), list[str]()
-        before = open_connections() if self._is_here else {}
-        owners = partial(_owners_here, _inodes_here()) if self._is_here else socket_owners
+        owners, before, failures = socket_owners, dict[int, tuple[Address, int]](), list[str]()
+        tracker = BypassTracker(self._is_allowed)
+        if self._lab_pids is not None:
+            owners, before = partial(_owners_here, frozenset(self._lab_pids())), open_connections()
+            tracker = BypassTracker(self._is_allowed, owners().keys())
         try:
             with _watching(tracker, failures, owners):
                 return self.inner(prompt, context)
         finally:
-            tracker.take_earlier(before, open_connections() if self._is_here else {})
+            if before:
+                tracker.take_earlier(before, open_connections())
             _record(tracker, failures, context)
 
 
-def _inodes_here() -> frozenset[int]:
-    return frozenset(_inodes(os.getpid()))
+def _owners_here(lab_pids: Collection[int]) -> dict[int, str]:
+    """The sockets of this process and of its descendants, without the lab's."""
+    return {**socket_owners(lab_pids), **dict.fromkeys(_inodes(os.getpid()), _HERE)}
 
 
-def _owners_here(earlier: frozenset[int]) -> dict[int, str]:
-    """The sockets of this process and of its descendants, without the earlier ones of this process."""
-    own = dict.fromkeys(_inodes_here() - earlier, _HERE)
-    return {**socket_owners(), **own}
+# From linux/tcp.h: the counts of bytes that were acknowledged and received.
+_TCP_INFO_BYTES = struct.Struct("=120xQQ")
+
+
+def open_connections() -> dict[int, tuple[Address, int]]:
+    """This process's connections (Linux): by inode the server, and how many bytes went there and back."""
+    connections: dict[int, tuple[Address, int]] = {}
+    for entry in os.listdir("/proc/self/fd"):  # noqa: PTH208 - the names are all that is needed
+        with suppress(OSError, ValueError, struct.error):  # closed since, or not a TCP connection
+            target = os.readlink(f"/proc/self/fd/{entry}")  # noqa: PTH115 - as above
+            if target.startswith("socket:["):
+                connections[int(target[len("socket:[") : -1])] = _traffic(os.dup(int(entry)))
+    return connections
+
+
+def _traffic(descriptor: int) -> tuple[Address, int]:
+    """Takes over the descriptor. Raises ``OSError`` if it is not a TCP connection."""
+    with socket.socket(fileno=descriptor) as connection:
+        if connection.family not in (socket.AF_INET, socket.AF_INET6):
+            raise ValueError
+        host, port = connection.getpeername()[:2]
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO_BYTES.size)
+        return Address(str(host).removeprefix("::ffff:"), int(port)), sum(_TCP_INFO_BYTES.unpack(info))
 
 
 def _record(tracker: BypassTracker, failures: list[str], context: AttemptContext) -> None:
