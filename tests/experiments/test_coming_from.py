@@ -22,6 +22,7 @@ from tests.lab.demos import environ_in
 from tests.pytest_plugin.suites import run_suite
 from tests.support import ROOT
 from tests.upstream import Upstream, requests_of
+from wirefault import faults
 from wirefault.cli.main import main
 from wirefault.core.plain_data import plain_data, read_yaml
 from wirefault.core.plugins import load_function
@@ -31,6 +32,7 @@ from wirefault.experiments.expression import parse_expression
 from wirefault.experiments.measures import known_names
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
+from wirefault.subjects.python_worker import PythonContext
 from wirefault.wiring.links import STDIO, Link, Links, lab_links
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
@@ -153,7 +155,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, servers: dict[str, s
     for name in ("checks", "my_agent", "operations"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     files = FILES | {
-        "checks.py": python("Arm("),
+        "checks.py": python("weather = "),
         "operations.py": python("def call"),
         "my_agent.py": MY_AGENT,
     }
@@ -183,8 +185,8 @@ def test_every_snippet_is_run() -> None:
     assert set(experiments) == set(run_here)
     wirings = [text for text in blocks("yaml") if text not in experiments]
     assert wirings == [blocks("yaml")[0], FILES["aimock.yaml"], FILES["mcp-wiring.yaml"]]
-    run_in_tests = ["Arm(", "subject=ask", "assert_survives", "Wrapper(", "steps =", "def call"]
-    run_in_tests += ["def is_polite", "pytest.mark.wirefault"]
+    run_in_tests = ["weather = ", "lambda history", "space =", "assert_survives", "Wrapper(", "steps ="]
+    run_in_tests += ["def call", "def is_polite", "MTTRCalculator()", "pytest.mark.wirefault"]
     assert [python(part) for part in run_in_tests] == blocks("python")
     [shell] = blocks("sh")  # level.yaml, at fewer levels
     assert shell.startswith("wirefault run level.yaml --levels ")
@@ -212,11 +214,56 @@ def test_page_experiment_ends_with_verdict(folder: Path, target: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("part", ["subject=ask", "steps ="])
-def test_page_function_runs_in_place(part: str) -> None:
+@pytest.mark.parametrize(("part", "report"), [("steps =", "report"), ("space =", "fuzzed")])
+def test_page_function_runs_in_place(part: str, report: str) -> None:
     names: dict[str, Any] = {}
     exec(python(part), names)
-    assert names["report"].verdict == "held", names["report"].because
+    assert names[report].verdict == "held", names[report].because
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("folder")
+def test_page_names_are_parts_of_report() -> None:
+    names: dict[str, Any] = {}
+    exec(python("lambda history"), names)
+    report = names["report"]
+    assert report.verdict == "held", report.because
+    [episode] = report.arms["method"].episodes
+    names |= {"episode": episode, "metrics": episode.metrics}
+    spans = [
+        span
+        for title in ("Scenarios in Python", "Scenarios in JSON", "Metrics and reports")
+        for row in rows(title)
+        for span in row[1]
+        if re.match(r"(metrics|episode|report|str\(report)\b", span)
+    ]
+    assert len(spans) == 21
+    for span in spans:
+        exec(span, names)
+    [row] = [row for row in rows("Metrics and reports") if "history[CallRecord]" in row[0]]
+    assert {*row[2]} <= {*vars(episode.metrics.history[0])}
+    assert (episode.metrics.calls, episode.metrics.failed_calls) == (4, 1)
+    assert (episode.metrics.tokens_in, episode.metrics.tokens_out) == (6, 4)
+    assert [*episode.metrics.calls_by_link.values()] == [2, 2]
+    assert [fault.fault for fault in episode.metrics.faults] == ["server_error"]
+
+
+def test_page_names_are_parts_of_context() -> None:
+    spans = {span for row in rows("Scenarios in Python") for span in row[1] if span.startswith("context.")}
+    known = {*dir(PythonContext), *PythonContext.__dataclass_fields__}
+    assert len(spans) == 5 and {span.removeprefix("context.") for span in spans} <= known
+
+
+def test_page_calculators_have_these_figures() -> None:
+    names: dict[str, Any] = {}
+    exec(python("MTTRCalculator()"), names)
+    table = rows("Stress and recovery")
+    spans = [span for row in table for span in row[1] if re.match(r"\w+(\[|\.\w+$)", span)]
+    assert len(spans) == 18
+    for span in spans:
+        exec(span, names)
+    assert (names["stats"]["mttr_seconds"], names["stats"]["methods"]) == (1.5, {"retry": 1})
+    assert (names["nines"].nines, round(names["budget"].burn_rate, 2)) == (2, 0.33)
 
 
 @pytest.mark.slow
@@ -270,13 +317,18 @@ def test_page_operation_is_executed(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_page_builders_are_faults_with_triggers() -> None:
-    entries = [here[0] for _, here in rows("Builders and triggers")]
-    assert len(entries) == 25
-    for entry in entries:
-        if entry != "budgets":
-            data = data_of(entry)
-            fault = data if "fault" in data else {"fault": "server_error", "links": "tools", **data}
-            assert build_set({"faults": [fault]}, entry, REGISTRY, lab_links()).faults
+    table = rows("Builders and triggers")
+    assert len(table) == 25
+    for _, here, builder in table:
+        if here == ["budgets"]:
+            continue
+        data = data_of(here[0])
+        built = builder[0] if "fault" in data else f"faults.server_error({builder[0]})"
+        exec(f"entry = {built}", {"faults": faults}, scope := {})
+        entry: dict[str, Any] = scope["entry"]
+        assert entry == {"fault": "server_error", "links": "all", **data}
+        entry["links"] = "tools" if entry["links"] == "all" and "fault" not in data else entry["links"]
+        assert build_set({"faults": [entry]}, built, REGISTRY, lab_links()).faults
 
 
 @pytest.mark.parametrize(
@@ -308,9 +360,9 @@ def test_page_assertions_exist(folder: Path) -> None:
 
 
 def test_page_measures_exist() -> None:
-    here = {name for row in rows("Stress, recovery, reports") for name in row[1]}
+    here = {name for row in rows("Stress and recovery") for name in row[1]}
     statements = {text for text in here if re.search("[<>]=", text)}
-    assert len(statements) == 4
+    assert len(statements) == 5
     for statement in statements:
         assert set(parse_expression(statement).names) <= set(known_names(with_control=True))
     for name in ("mttr", "recovery_rate", "success_rate"):
@@ -330,7 +382,7 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("line", commands())
 def test_page_commands_have_these_options(line: str) -> None:
-    words = shlex.split(line)[1:]
+    words = shlex.split(line.partition(" -- ")[0])[1:]
     command: click.Command | None = main
     while isinstance(command, click.Group):
         command = command.get_command(click.Context(command), words.pop(0))

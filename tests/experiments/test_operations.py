@@ -45,6 +45,25 @@ def test_file_of_a_scenario_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("results", "as_expected"),
+    [
+        ([["X"], 3], [True, True]),
+        ([["Y"], 4], [True, False]),
+        ({"add": 4}, [True, False]),
+        ({"search": ["Y"]}, [True, True]),  # the operation's own decides
+    ],
+)
+def test_expected_results_of_a_scenario_are_checked(
+    tmp_path: Path, results: Any, as_expected: list[bool]
+) -> None:
+    file = tmp_path / "scenario.json"
+    operations = [{"tool": "search", "args": ["x"], "expected": ["X"]}, {"tool": "add", "args": [1, 2]}]
+    file.write_text(json.dumps({"operations": operations, "expected_results": results}))
+    answer = answered(Operations.load(file, TOOLS))
+    assert [each["as_expected"] for each in answer["operations"]] == as_expected
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("[", "scenario.json: "),
@@ -52,6 +71,8 @@ def test_file_of_a_scenario_is_read(tmp_path: Path) -> None:
         ('{"operations": [{"args": []}]}', r"operations\[0\]: must be an object with a tool's name"),
         ('{"operations": [{"tool": "add", "arg": []}]}', "unknown key 'arg'; did you mean 'args'"),
         ('{"operations": [{"tool": "add", "args": {}}]}', "args must be a list"),
+        ('{"operations": [{"tool": "add"}], "expected_results": []}', "must be a list of 1 results"),
+        ('{"operations": [{"tool": "add"}], "expected_results": {"ad": 1}}', "no operation calls 'ad'"),
         ('{"operations": [{"tool": "ad"}]}', "unknown tool 'ad'; did you mean 'add'"),
     ],
 )

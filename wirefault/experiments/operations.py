@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,9 @@ class Operations:
     ) -> Operations:
         """Read the calls from a file of JSON, which may have other keys beside them.
 
-        ``{"operations": [{"tool": ..., "args": [...], "kwargs": {...}, "expected": ...}]}``. Raises
-        ``InputError``, also if the file cannot be read.
+        ``{"operations": [{"tool": ..., "args": [...], "kwargs": {...}, "expected": ...}]}``. A list
+        ``expected_results`` has the results of all operations, in their order; a mapping those of some tools.
+        Raises ``InputError``, also if the file cannot be read.
         """
         try:
             data = json.loads(Path(source).read_text(encoding="utf-8"))
@@ -73,7 +74,8 @@ class Operations:
         entries = data.get("operations") if isinstance(data, dict) else None
         if not isinstance(entries, list) or not entries:
             raise InputError(f"{source}: operations: must be a list of tool calls")
-        return cls(tools, [_read(source, at, entry) for at, entry in enumerate(entries)], writes=writes)
+        operations = [_read(source, at, entry) for at, entry in enumerate(entries)]
+        return cls(tools, _expecting(source, operations, data.get("expected_results")), writes=writes)
 
     def __call__(self, prompt: str) -> dict[str, Any]:
         """Call the tools; the prompt does not matter."""
@@ -110,6 +112,25 @@ class Operations:
         how = first.get("error") or f"returned {json.dumps(first.get('result'), ensure_ascii=False)[:200]}"
         message = f"{len(wrong)} of {len(results)} operations not as expected: {first['tool']}: {how}"
         return CheckResult(passed=False, message=message, name="as_expected")
+
+
+def _expecting(source: object, operations: Sequence[Operation], results: object) -> list[Operation]:
+    """Add ``expected_results`` to operations that expect nothing themselves."""
+    place = f"{source}: expected_results"
+    if results is None:
+        return list(operations)
+    if isinstance(results, list) and len(results) == len(operations):
+        expected = results
+    elif isinstance(results, dict):
+        if unknown := set(results) - {each.tool for each in operations}:
+            raise InputError(f"{place}: no operation calls {min(unknown)!r}")
+        expected = [results.get(each.tool, _NOT_EXPECTED) for each in operations]
+    else:
+        raise InputError(f"{place}: must be a list of {len(operations)} results, or a mapping by tool")
+    return [
+        replace(each, expected=value) if each.expected is _NOT_EXPECTED else each
+        for each, value in zip(operations, expected, strict=True)
+    ]
 
 
 def _read(source: object, at: int, entry: object) -> Operation:

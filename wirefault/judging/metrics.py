@@ -67,14 +67,16 @@ class Metrics:
         return [exchange.ms for exchange in self.exchanges]
 
     @property
-    def tokens_in(self) -> int:
-        """Tokens of the model's requests, as its replies report them."""
-        return sum(exchange.tokens_in or 0 for exchange in self.model_calls)
+    def tokens_in(self) -> int | None:
+        """Tokens of the model's requests, as its replies report them; None if none does."""
+        reported = [exchange.tokens_in for exchange in self.model_calls if exchange.tokens_in is not None]
+        return sum(reported) if reported else None
 
     @property
-    def tokens_out(self) -> int:
-        """Tokens of the model's replies, as they report them."""
-        return sum(exchange.tokens_out or 0 for exchange in self.model_calls)
+    def tokens_out(self) -> int | None:
+        """Tokens of the model's replies, as they report them; None if none does."""
+        reported = [exchange.tokens_out for exchange in self.model_calls if exchange.tokens_out is not None]
+        return sum(reported) if reported else None
 
     @property
     def first_token_ms(self) -> list[float]:
