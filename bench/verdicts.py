@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wirefault.stats.exact import clopper_pearson
-from wirefault.stats.passes import Tries, pass_all
+from wirefault.stats.passes import PassRate, Tries, consistency, pass_all, pass_any
 from wirefault.stats.sequential import boundaries
 from wirefault.stats.survival import Duration, kaplan_meier, time_interval
 
@@ -36,7 +36,10 @@ def measure_verdicts(runs: int = RUNS) -> dict[str, list[dict[str, Any]]]:
         "one claim until decided": [_sequential(rate, runs) for rate in RATES],
         "unequal prompts until decided": [_unequal(runs)],
         "six claims until decided": [_several(runs)],
-        "interval of pass^3, 5 prompts": [_passes(n, few) for n in (3, 10)],
+        "interval of pass^3, 5 prompts": [_passes(pass_all, n, few) for n in (3, 10)],
+        "interval of pass@3, 5 prompts": [_passes(pass_any, n, few) for n in (3, 10)],
+        "interval of consistency, 5 prompts": [_consistency(n, few) for n in (3, 10)],
+        "interval of pass^3, other prompts": [_other_prompts(n, few) for n in SIZES],
         "interval of the median time to recovery": [_recovery(n, few) for n in SIZES],
     }
 
@@ -113,13 +116,39 @@ def _several(runs: int) -> dict[str, Any]:
     }
 
 
-def _passes(tries: int, runs: int) -> dict[str, Any]:
-    rates = np.array([0.5, 0.8, 0.9, 0.95, 1.0])
-    truth, covered = float((rates**3).mean()), 0
-    for row in np.random.default_rng(9).binomial(tries, rates, (runs, len(rates))):
-        interval = pass_all([Tries(int(successes), tries) for successes in row], 3)
+_UNEQUAL = np.array([0.5, 0.8, 0.9, 0.95, 1.0])
+
+
+def _passes(estimate: Callable[[list[Tries], int], PassRate | None], tries: int, runs: int) -> dict[str, Any]:
+    truth = float((_UNEQUAL**3).mean() if estimate is pass_all else (1 - (1 - _UNEQUAL) ** 3).mean())
+    covered = _covered(lambda row: estimate(row, 3), truth, tries, runs)
+    return {"tries": tries, "covers": covered}
+
+
+def _consistency(tries: int, runs: int) -> dict[str, Any]:
+    truth = float((_UNEQUAL**2 + (1 - _UNEQUAL) ** 2).mean())
+    return {"tries": tries, "covers": _covered(consistency, truth, tries, runs)}
+
+
+def _covered(
+    estimate: Callable[[list[Tries]], PassRate | None], truth: float, tries: int, runs: int
+) -> float:
+    covered = 0
+    for row in np.random.default_rng(9).binomial(tries, _UNEQUAL, (runs, len(_UNEQUAL))):
+        interval = estimate([Tries(int(successes), tries) for successes in row])
         covered += interval is not None and interval.low <= truth <= interval.high
-    return {"tries": tries, "covers": covered / runs}
+    return covered / runs
+
+
+def _other_prompts(prompts: int, runs: int) -> dict[str, Any]:
+    """Five tries at each of these prompts, whose rates are drawn: 0.3 in a fifth of all, else 1."""
+    chance, truth, covered = np.random.default_rng(11), 0.2 * 0.3**3 + 0.8, 0
+    for _ in range(runs):
+        rates = np.where(chance.random(prompts) < 0.2, 0.3, 1.0)
+        row = [Tries(int(successes), 5) for successes in chance.binomial(5, rates)]
+        interval = pass_all(row, 3, like_these=True)
+        covered += interval is not None and interval.low <= truth <= interval.high
+    return {"prompts": prompts, "covers": covered / runs}
 
 
 def _recovery(n: int, runs: int) -> dict[str, Any]:

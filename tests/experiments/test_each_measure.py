@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.test_measures import OF_MODEL, measured
+from tests.experiments.test_measures import OF_MODEL, measured, measured_tries
 from tests.experiments.test_outages import BACK, LOST
 from tests.judging.oracle.histories import (
     ASK_BOB,
@@ -96,6 +96,17 @@ ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("failures <= 1", [BAD, INVALID], "unknown"),
     ("success >= 2", [GOOD, BAD, GOOD], "held"),
     ("success >= 2", [GOOD, BAD], "deviated"),
+    ("consistency >= 0.6", [GOOD] * 40, "held"),
+    ("consistency >= 0.6", [GOOD, BAD] * 80, "deviated"),
+    ("consistency >= 0.6", [GOOD, BAD], "unknown"),
+    ("consistency >= 0.6", [GOOD], "unknown"),
+    ("pass^3 >= 0.6", [GOOD] * 20, "held"),
+    ("pass^3 >= 0.6", [GOOD] * 15 + [BAD] * 15, "deviated"),
+    ("pass^3 >= 0.6", [GOOD] * 20 + [INVALID] * 4, "unknown"),
+    ("pass^3 >= 0", [GOOD] * 2, "unknown"),
+    ("pass@2 >= 0.9", [GOOD] * 20, "held"),
+    ("pass@2 >= 0.9", [GOOD] * 5 + [BAD] * 25, "deviated"),
+    ("pass@2 >= 0.9", [GOOD] * 5, "unknown"),
     ("p50 <= 1s", [quick(1000)] * 20, "held"),
     ("p50 <= 999 ms", [quick(1000)] * 20, "deviated"),
     ("p50 <= 1s", [quick(1000), INVALID, INVALID], "unknown"),
@@ -170,10 +181,15 @@ AGAINST: list[tuple[str, Sequence[Any], Sequence[Any], str]] = [
 
 def verdict_text(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> str:
     """The verdict on the statement for an arm with these episodes, against a control with those."""
-    measures = measured(*arm, prices=PRICES)
+    passes = [name.removeprefix("control_") for name in parse_expression(statement).names if "pass" in name]
+    of_tries = passes or "consistency" in statement
+    measures, control_measures = (
+        measured_tries(*side, passes=passes) if of_tries else measured(*side, prices=PRICES)
+        for side in (arm, control)
+    )
     if "faults_delivered" not in statement:
         measures["faults_delivered"] = Measure(exactly(1), "1")
-    calm = ArmResult("control", ("c",), (), measured(*control, prices=PRICES))
+    calm = ArmResult("control", ("c",), (), control_measures)
     judged = judge_experiment([calm, ArmResult("method", ("m",), (statement,), measures)])
     [verdict] = [check.verdict for check in judged.checks if check.statement == statement]
     return verdict
@@ -221,10 +237,11 @@ def test_counts_are_compared_with_all_planned_episodes(
 
 def test_each_measure_has_all_three_verdicts() -> None:
     always_known = {"all", "control_all"}
-    answers = {name: set[str]() for name in known_names(with_control=True) if name not in always_known}
+    known = {*known_names(with_control=True), "pass^3", "pass@2", "control_pass^3", "control_pass@2"}
+    answers = {name: set[str]() for name in known - always_known}
     for statement, *_, verdict in [*ROWS, *AGAINST]:
         [name] = parse_expression(statement).names
-        for measure_name in (name, f"control_{name}") if name in known_names(with_control=False) else (name,):
+        for measure_name in {name, f"control_{name}"} & known:
             answers[measure_name].add(verdict)
     assert {name for name, results in answers.items() if len(results) < 3} == set()
 

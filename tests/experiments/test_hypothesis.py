@@ -25,6 +25,7 @@ from wirefault.experiments.hypothesis import checked_text, parse_statements, sta
             [("tokens <= 1.2 * control_tokens where faulted", "claim")],
         ),
         ("no crash within 5 %", [("no crash within 5 %", "check")]),
+        ("pass^3 >= 80 % and pass@2 >= 0.9", [("pass^3 >= 80 %", "claim"), ("pass@2 >= 0.9", "claim")]),
     ],
 )
 def test_each_statement_has_its_kind(text: str, kinds: list[tuple[str, str]]) -> None:
@@ -36,6 +37,8 @@ def test_each_statement_has_its_kind(text: str, kinds: list[tuple[str, str]]) ->
     [
         ("success_rate == 1", "success_rate is estimated, so == and != cannot be decided"),
         ("no degradation", "degradation is estimated"),
+        ("pass^3 >= 80", r"pass\^3 is at most 1, not 80; did you mean 80 %"),
+        ("no pass@2", "pass@2 is estimated"),
         ("degradation >= -2", "degradation is at least -1, not -2"),
         ("amplification <= 0.5", "amplification is at least 1"),
         ("no crash within 5", "within must be followed by a share"),
@@ -53,6 +56,14 @@ def test_removed_measure_names_replacement() -> None:
         ValueError, match="success_rate_low was removed: its interval decides success_rate >= N"
     ):
         checked_text("success_rate_low >= 0.8", with_control=True)
+
+
+@pytest.mark.parametrize("name", ["pass^0", "pass@1001", "control_pass^0"])
+def test_number_of_tries_has_limits(name: str) -> None:
+    with pytest.raises(ValueError, match=r"k of .* must be 1 to 1000"):
+        checked_text(f"{name} >= 0.8", with_control=True)
+    with pytest.raises(ValueError, match=r"control_pass\^3 is not a measure"):
+        checked_text("control_pass^3 >= 0.8", with_control=False)
 
 
 def test_where_is_key_or_suffix() -> None:
@@ -90,6 +101,10 @@ SENTENCE = (
         ),
         ("p95 <= 5s", 20, 1, "these", "needs at least 59 episodes, this plan has 20: use repeats: 3"),
         ("tokens <= 500", 5, 1, "these", "needs at least 20 episodes"),
+        ("pass^3 >= 0.8", 4, 5, "these", "44 episodes, this plan has 20: use repeats: 11, or success == all"),
+        ("pass^3 >= 0.8", 4, 11, "these", ""),
+        ("pass@2 >= 0.9", 4, 1, "like_these", "needs 2 repeats of each prompt, this plan has 1"),
+        ("pass@2 >= 0.9", 4, 2, "like_these", "needs at least 29 prompts, this plan has 4"),
         (
             "no crash within 5 %",
             4,

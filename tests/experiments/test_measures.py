@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,6 +24,13 @@ OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in"
 def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dict[str, Measure]:
     events = run(*episodes, prompts=prompts, **settings)
     return measures_of(facts_of_one(facts_of("a", events)))
+
+
+def measured_tries(*episodes: Any, passes: Sequence[str]) -> dict[str, Measure]:
+    """The measures of repeats of one prompt."""
+    arm = facts_of_one(facts_of("a", run(*episodes)))
+    repeats = [replace(each, episode=f"p.r{n}") for n, each in enumerate(arm.episodes, 1)]
+    return measures_of(replace(arm, episodes=repeats), passes=passes)
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,24 @@ def test_prompts_with_too_few_tries_are_left_out() -> None:
 
 
 def test_consistency_is_share_of_pairs_that_end_alike() -> None:
-    assert consistency([Tries(4, 4), Tries(0, 4)]) == 1.0
-    assert consistency([Tries(2, 4)]) == pytest.approx(2 / 6)
-    assert consistency([Tries(1, 1)]) is None
+    values = [consistency(tries) for tries in ([Tries(4, 4), Tries(0, 4)], [Tries(2, 4)], [Tries(1, 1)])]
+    assert [value and value.value for value in values] == [1.0, pytest.approx(2 / 6), None]
+
+
+@pytest.mark.parametrize("rates", [(0.9, 0.9), (0.5, 0.97), (0.1, 1.0), (0.5, 0.5)])
+def test_consistency_covers_whatever_the_rates(rates: tuple[float, float]) -> None:
+    truth = sum(rate**2 + (1 - rate) ** 2 for rate in rates) / 2
+    covered = 0.0
+    for first, second in product(range(6), repeat=2):
+        interval = consistency([Tries(first, 5), Tries(second, 5)])
+        assert interval is not None
+        weight = stats.binom.pmf(first, 5, rates[0]) * stats.binom.pmf(second, 5, rates[1])
+        covered += weight * (interval.low <= truth <= interval.high)
+    assert covered >= 0.9
+
+
+def test_other_prompts_need_several_and_count_once_each() -> None:
+    one = pass_all([Tries(50, 50)], 3, like_these=True)
+    assert one is not None and (one.low, one.high) == (0.0, 1.0)
+    ten = pass_all([Tries(50, 50)] * 10, 3, like_these=True)
+    assert ten is not None and ten.low == pytest.approx(stats.beta.ppf(0.05, 10, 1))

@@ -113,6 +113,8 @@ _UNITS["%"] = Decimal("0.01")
 _QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)(?!\w)")
 _LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
 _NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
+# measures whose names Python cannot read: pass^3, pass@2
+_PASS = re.compile(r"(?<![\w.])((?:control_)?pass)\s*([\^@])\s*(\d+)(?![\w.])")
 _PARENTHESIS_OR_AND = re.compile(r"[()]|\band\b")
 _FLIPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 _MAX_LENGTH = 500
@@ -135,7 +137,7 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[Bounds, Bounds], Bounds]] = {
 
 
 # measures between 0 and 1, or differences of such
-_SHARES = frozenset(("success_rate", "success_share", "recovery_rate", "degradation"))
+_SHARES = frozenset(("success_rate", "success_share", "recovery_rate", "consistency", "degradation"))
 
 
 class ExpressionError(ValueError):
@@ -209,10 +211,21 @@ def parse_expression(text: str) -> Expression:
     """Parse a statement. Raises ``ExpressionError``."""
     if len(text) > _MAX_LENGTH:
         raise ExpressionError(f"longer than {_MAX_LENGTH} characters")
-    plain = _QUANTITY.sub(lambda match: format(_decimal(match[1], match[2]), "f"), text)
+    passes: dict[str, str] = {}  # by the name that Python reads
+
+    def readable(match: re.Match[str]) -> str:
+        name = f"{match[1]}_{'all' if match[2] == '^' else 'any'}_{match[3]}"
+        passes[name] = f"{match[1]}{match[2]}{match[3]}"
+        return name
+
+    plain = _PASS.sub(readable, text)
+    plain = _QUANTITY.sub(lambda match: format(_decimal(match[1], match[2]), "f"), plain)
     plain = _NONE_OF.sub(r"(\1 == 0)", plain)
     try:
         tree = ast.parse(plain.strip(), mode="eval").body
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                node.id = passes.get(node.id, node.id)
         _check_statement(tree)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, ExpressionError):
@@ -262,11 +275,15 @@ def _check_statement(node: ast.expr) -> None:
 
 def _check_share(measure: ast.expr, limit: ast.expr) -> None:
     """Raise ``ExpressionError`` for a share that is compared with a number above 1."""
-    if isinstance(measure, ast.Name) and measure.id in _SHARES and _is_number(limit):
+    if isinstance(measure, ast.Name) and _is_share(measure.id) and _is_number(limit):
         number = cast(float, cast(ast.Constant, limit).value)
         if number > 1:
             meant = f"; did you mean {number:g} %?" if number <= _MAX_PERCENT else ""
             raise ExpressionError(f"{measure.id} is at most 1, not {number:g}{meant}")
+
+
+def _is_share(name: str) -> bool:
+    return name in _SHARES or name.startswith(("pass^", "pass@"))
 
 
 def _check_figure(node: ast.expr) -> None:

@@ -41,12 +41,14 @@ from wirefault.experiments.expression import (
 )
 from wirefault.experiments.measures import (
     DEGRADATION,
-    RANGES,
     Measure,
     in_units,
     is_estimated,
+    is_pass,
     known_names,
+    range_of,
 )
+from wirefault.experiments.tries import MAX_K, OverTries, tries_needed
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.exact import episodes_to_rule_out, ruled_out_above
 from wirefault.stats.rates import percent
@@ -116,7 +118,7 @@ def _statement(expression: Expression, suffix: str) -> Statement:
             " of a count such as success == all"
         )
     if comparison := expression.comparison:
-        low, high = RANGES.get(comparison.measure.removeprefix("control_"), (-math.inf, math.inf))
+        low, high = range_of(comparison.measure)
         if not low <= comparison.threshold <= high:
             limit = f"at most {high:g}" if comparison.threshold > high else f"at least {low:g}"
             raise ExpressionError(f"{comparison.measure} is {limit}, not {float(comparison.threshold):g}")
@@ -140,8 +142,12 @@ def checked_text(text: str, *, with_control: bool) -> str:
                 raise ValueError(
                     f"{text!r}: {name} was removed: its interval decides {_REMOVED[name].format('N')}"
                 )
-            if name not in known:
-                raise ValueError(f"{text!r}: {name} is not a measure{nearest(name, known)}")
+            plain = name.removeprefix("control_") if with_control else name
+            if name in known or is_pass(plain):
+                continue
+            if plain.startswith(("pass^", "pass@")):
+                raise ValueError(f"{text!r}: k of {name} must be 1 to {MAX_K}")
+            raise ValueError(f"{text!r}: {name} is not a measure{nearest(name, known)}")
     return text
 
 
@@ -281,33 +287,48 @@ def undecidable(statement: Statement, prompts: int, repeats: int, terms: Terms) 
         return f"{statement.text} needs at least {needs} {unit}, {plan}: {more}, or no {statement.event}"
     if statement.kind == "check" or _best_case(statement, prompts, repeats, terms) is not None:
         return ""
-    check = _check_in_place_of(statement)
+    check, tries = _check_in_place_of(statement), _tries_needed(statement)
+    if unit == "prompts" and repeats < tries:
+        return f"{statement.text} needs {tries} repeats of each prompt, this plan has {repeats}"
     size = _smallest_decisive(statement, prompts, repeats, terms)
     if size is None:
         return f"{statement.text} cannot hold for any number of episodes: use a margin, or {check}"
     if unit == "prompts":
         return f"{statement.text} needs at least {size} prompts, {plan}: add prompts, or use {check}"
+    until_decided = "" if tries else " --until-decided,"
     return (
         f"{statement.text} needs at least {size} episodes, {plan}: use repeats: {math.ceil(size / prompts)},"
-        f" --until-decided, or {check}"
+        f"{until_decided} or {check}"
     )
 
 
 def _check_in_place_of(statement: Statement) -> str:
     names = {name.removeprefix("control_") for name in statement.expression.names}
-    if names & {"success_rate", DEGRADATION}:
+    if names & {"success_rate", DEGRADATION} or _tries_needed(statement):
         return "success == all"
     return "an assertion on each episode"
+
+
+def _tries_needed(statement: Statement) -> int:
+    """The tries at a prompt that its measures need; 0 if they need no repeats."""
+    return max(tries_needed(name.removeprefix("control_")) for name in statement.expression.names)
 
 
 def _smallest_decisive(statement: Statement, prompts: int, repeats: int, terms: Terms) -> int | None:
     """The smallest number of episodes, or of prompts, whose best case decides."""
 
-    def decides(size: int) -> bool:
-        return _best_case(statement, size, 1, terms) is not None
+    def decides(prompts: int, repeats: int = 1) -> bool:
+        return _best_case(statement, prompts, repeats, terms) is not None
 
-    start = prompts * repeats if terms.population == "these" else prompts
-    return smallest(decides, start, _MAX_PROMPTS)
+    tries = _tries_needed(statement)
+    if terms.population != "these":
+        return smallest(
+            lambda size: decides(size, max(repeats, tries) if tries else 1), prompts, _MAX_PROMPTS
+        )
+    if not tries:
+        return smallest(decides, prompts * repeats, _MAX_PROMPTS)
+    times = smallest(lambda times: decides(prompts, times), max(repeats, tries), _MAX_PROMPTS // prompts)
+    return times and times * prompts
 
 
 def _best_case(statement: Statement, prompts: int, repeats: int, terms: Terms) -> Truth:
@@ -334,6 +355,8 @@ def _best(name: str, keys: Sequence[str], population: Population) -> Measure:
             estimate = Percentile(dict.fromkeys(keys, (0.0,)), float(name[1:]), 0, population)
         case "amplification":
             estimate = Mean(dict.fromkeys(keys, (1.0, 1.0)), population, lowest=1.0)
+        case _ if tries_needed(name):
+            estimate = OverTries(name, succeeded, population)
         case _ if is_estimated(name):
             estimate = Mean(dict.fromkeys(keys, (0.0, 1.0)), population)
     count = len(keys) if name in ("success", "all") else 0

@@ -13,7 +13,7 @@ data a measure has no bounds at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -32,6 +32,7 @@ from wirefault.experiments.estimates import (
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
+from wirefault.experiments.tries import CONSISTENCY, OverTries, tries_needed
 from wirefault.judging.oracle.outcome import OUTCOMES, Claim, Outcome
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import percent, percentile
@@ -69,9 +70,10 @@ class Measure:
 _TERMS = Terms()
 
 
-def measures_of(arm: ArmFacts, terms: Terms = _TERMS) -> dict[str, Measure]:
-    """All measures of an arm, by name."""
-    return {name: measure(arm, terms) for name, (_, measure) in _MEASURES.items()}
+def measures_of(arm: ArmFacts, terms: Terms = _TERMS, passes: Iterable[str] = ()) -> dict[str, Measure]:
+    """All measures of an arm, by name; of pass^k and pass@k these."""
+    measures = {name: measure(arm, terms) for name, (_, measure) in _MEASURES.items()}
+    return measures | {name: _over_tries(arm, terms, name) for name in passes}
 
 
 def against_control(
@@ -115,7 +117,7 @@ def in_units(name: str, value: float) -> str:
         return "unknown"
     if name in _SECONDS:
         return f"{value:.3g} s"
-    return percent(value) if name in _SHARES else f"{value:.4g}"
+    return percent(value) if name in _SHARES or tries_needed(name) else f"{value:.4g}"
 
 
 _SHARES = frozenset(("success_rate", "recovery_rate", "degradation"))
@@ -204,6 +206,18 @@ def _success_share(arm: ArmFacts, _: Terms) -> Measure:
         return Measure(None, "no data: no episode could be judged")
     text = f"{percent(sum(judged) / len(judged))} ({sum(judged)} of {len(judged)} judged)"
     return Measure(exactly(Fraction(sum(judged), len(judged))), text, _failed(arm))
+
+
+def _over_tries(arm: ArmFacts, terms: Terms, name: str) -> Measure:
+    """Of the repeats of each prompt."""
+    estimate = OverTries(name, outcomes_in(arm), terms.population, max(arm.missing, 0))
+    if estimate.ends is None:
+        return Measure(None, f"no data: no prompt was tried {tries_needed(name)} times")
+    share, prompts = _share(estimate.ends), f"{estimate.prompts} prompt{'s' if estimate.prompts != 1 else ''}"
+    text = f"{share} {_interval_text(estimate, terms)}"
+    figure = f"{share} ({prompts}, {estimate.n} tries)"
+    failed = tuple(e.episode for e in arm.episodes if e.outcome != "success")
+    return Measure(estimate.ends, text, failed, "", estimate, figure)
 
 
 def _seconds(arm: ArmFacts, terms: Terms, percent: int) -> Measure:
@@ -375,6 +389,10 @@ _MEASURES: Mapping[str, tuple[str, _OfArm]] = {
         "share of the judged episodes that are a success; for `steady_state`",
         _success_share,
     ),
+    CONSISTENCY: (
+        "chance that two tries at a prompt both succeed or both do not",
+        lambda arm, terms: _over_tries(arm, terms, CONSISTENCY),
+    ),
     "p50": ("seconds that half of the attempts take at most", lambda arm, terms: _seconds(arm, terms, 50)),
     "p95": ("seconds that 95 % of the attempts take at most", lambda arm, terms: _seconds(arm, terms, 95)),
     "p99": ("seconds that 99 % of the attempts take at most", lambda arm, terms: _seconds(arm, terms, 99)),
@@ -405,13 +423,18 @@ _MEASURES: Mapping[str, tuple[str, _OfArm]] = {
 def measure_rows() -> list[tuple[str, str]]:
     """Each measure with its meaning; those that need a control come last."""
     own = [(name, meaning) for name, (meaning, _) in _MEASURES.items()]
+    own[2:2] = [
+        ("pass^k", "chance that k tries at a prompt all succeed, such as `pass^3`; needs k repeats"),
+        ("pass@k", "chance that at least one of k tries at a prompt succeeds, such as `pass@2`"),
+    ]
     lost = "loss of the success rate against the control arm"
     return [*own, (DEGRADATION, lost), ("control_NAME", "the measure NAME of the control arm")]
 
 
 # each measure of a claim, with its range
-RANGES: Mapping[str, tuple[float, float]] = {
+_RANGES: Mapping[str, tuple[float, float]] = {
     "success_rate": (0, 1),
+    CONSISTENCY: (0, 1),
     "recovery_rate": (0, 1),
     DEGRADATION: (-1, 1),
     "amplification": (1, math.inf),
@@ -421,7 +444,19 @@ RANGES: Mapping[str, tuple[float, float]] = {
 
 def is_estimated(name: str) -> bool:
     """Whether a statement about the measure is a claim, decided by an interval."""
-    return name.removeprefix("control_") in RANGES
+    name = name.removeprefix("control_")
+    return name in _RANGES or is_pass(name)
+
+
+def is_pass(name: str) -> bool:
+    """Whether the measure is a pass^k or pass@k."""
+    return name != CONSISTENCY and tries_needed(name) > 0
+
+
+def range_of(name: str) -> tuple[float, float]:
+    """The values that a measure can have."""
+    name = name.removeprefix("control_")
+    return (0, 1) if is_pass(name) else _RANGES.get(name, (-math.inf, math.inf))
 
 
 def known_names(*, with_control: bool) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWir
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, Arm, Experiment, FaultsGiven
 from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.hypothesis import parse_statements
+from wirefault.experiments.measures import is_pass
 from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.experiments.sequential import (
     DEFAULT_CAP,
@@ -115,6 +117,18 @@ class ExperimentPlan:
     def terms(self) -> Terms:
         """The confidence and the population of its claims."""
         return Terms() if self.is_plain_run else self.experiment.terms
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        """The measures pass^k and pass@k of its statements."""
+        texts = (text for arm in self.arms for text in arm.hypothesis)
+        names = (
+            name.removeprefix("control_")
+            for text in texts
+            for statement in parse_statements(text)
+            for name in statement.expression.names
+        )
+        return tuple(dict.fromkeys(name for name in names if is_pass(name)))
 
     @property
     def sequential(self) -> SequentialPlan | None:

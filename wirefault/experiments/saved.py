@@ -203,7 +203,7 @@ class SavedExperiment:
             arm.name,
             tuple(self.run_ids(arm)),
             arm.hypothesis,
-            measures_of(facts, terms) if facts.episodes else {},
+            measures_of(facts, terms, self.plan.passes) if facts.episodes else {},
             facts.failure,
             self._asserted(arm, facts) if facts.episodes else (),
             facts.missing,
@@ -228,7 +228,7 @@ class SavedExperiment:
         control = self._recorded_facts(self.plan.arms[0])
         keys = {key for keys in planned_faults(control.episodes, arm.name).values() for key in keys}
         sides = (each.only(keys) for each in (facts, control))
-        ours, theirs = (measures_of(side, self.plan.terms) for side in sides)
+        ours, theirs = (measures_of(side, self.plan.terms, self.plan.passes) for side in sides)
         return ours, theirs
 
     def _decisions(self, arm: PlannedArm) -> Mapping[str, Decision]:

@@ -21,7 +21,7 @@ from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.hypothesis import parse_statements, undecidable
 from wirefault.experiments.index import RunCost
-from wirefault.experiments.measures import BUDGET_STRIKES
+from wirefault.experiments.measures import BUDGET_STRIKES, is_pass
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import episodes_outside_radius
@@ -46,6 +46,7 @@ _MAX_PROMPTS = 8
 _NEED_ORACLES = {
     "success_rate",
     "success_share",
+    "consistency",
     "degradation",
     "failures",
     *OUTCOMES,
@@ -96,7 +97,7 @@ def _statements_with_oracles(plan: ExperimentPlan) -> Iterator[tuple[str, str]]:
         for text in arm.hypothesis:
             for statement in parse_statements(text):
                 names = {name.removeprefix("control_") for name in statement.expression.names}
-                if names & _NEED_ORACLES:
+                if names & _NEED_ORACLES or any(map(is_pass, names)):
                     yield arm.name, statement.text
 
 
