@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.experiments.test_measures import OF_MODEL, measured, measured_tries
-from tests.experiments.test_outages import BACK, LOST
+from tests.experiments.test_outages import BACK, FINE, HIDDEN, LOST
 from tests.judging.oracle.histories import (
     ASK_BOB,
     armed,
@@ -26,7 +26,8 @@ from tests.judging.oracle.histories import (
 )
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE
 from wirefault.experiments.expression import exactly, parse_expression
-from wirefault.experiments.measures import Measure, known_names
+from wirefault.experiments.measure import Measure
+from wirefault.experiments.measures import known_names
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import BudgetSpent, BudgetUnknown, EpisodeStarted, WentPastLab
 
@@ -57,6 +58,21 @@ UNRECORDED = [
 HASTY = episode(
     exchange(status=429, retry_after=5.0, ms=0.0), exchange(try_=2, start=103.5, ms=0.0), expect={}
 )
+
+BUDGETS = '{"episode": {"tokens": 10}}'
+LOST_REPLY = model_requests(complete=(True, False))
+LOST_COUNT = model_requests(tokens_in=None, tokens_out=None, complete=(True, False))
+SLOW_FAILURE = episode(
+    exchange(status=503, ms=500.0), exchange(try_=2, start=104.0, ms=0.0), ended(ms=1000.0), expect={}
+)
+FAULTED = (tried(error="server_error", status=503), exchange(status=503, fault=fault_met()))
+FINE_CALLS = [exchange(fingerprint=f"g{n}", start=104.0 + n) for n in range(9)]
+MOSTLY_FINE = episode(*FAULTED, *FINE_CALLS, expect={})
+FAULTED_RIGHT = episode(*FAULTED, ended("done", RIGHT), expect=FOUR)
+FAULTED_WRONG = episode(*FAULTED, ended("done", WRONG), expect=FOUR)
+FAULTED_SILENT = episode(*FAULTED, ended("done", []), expect=FOUR)
+FAULTED_ONCE = episode(*FAULTED, world(message_sent()), expect=ASK_BOB)
+FAULTED_TWICE = episode(*FAULTED, world(message_sent(), message_sent()), expect=ASK_BOB)
 
 OF_OUTCOMES: dict[str, list[Any]] = {
     "success": GOOD,
@@ -140,6 +156,50 @@ ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("recovery_rate >= 0.6", [BACK, *[LOST] * 20], "deviated"),
     ("recovery_rate >= 0.6", [BACK, LOST], "unknown"),
     ("recovery_rate >= 0", [GOOD], "unknown"),
+    ("seconds <= 1", [quick(1000)] * 20, "held"),
+    ("seconds <= 0.9", [quick(1000)] * 20, "deviated"),
+    ("seconds <= 9", [*[quick(1000)] * 20, INVALID], "unknown"),
+    ("cost_of_faults_tokens <= 15", [LOST_REPLY] * 20, "held"),
+    ("cost_of_faults_tokens <= 14", [LOST_REPLY] * 20, "deviated"),
+    ("cost_of_faults_tokens <= 99", [LOST_COUNT] * 20, "unknown"),
+    ("cost_of_faults_tokens <= 99", [model_requests()] * 60, "unknown"),  # a failure may be rare and dear
+    ("cost_of_faults_usd <= 15", [LOST_REPLY] * 20, "held"),
+    ("cost_of_faults_usd <= 14", [LOST_REPLY] * 20, "deviated"),
+    ("cost_of_faults_usd <= 99", [model_requests(model="dear", complete=(True, False))] * 20, "unknown"),
+    ("cost_of_faults_seconds <= 0.5", [SLOW_FAILURE] * 20, "held"),
+    ("cost_of_faults_seconds <= 0.4", [SLOW_FAILURE] * 20, "deviated"),
+    ("cost_of_faults_seconds <= 9", [*[SLOW_FAILURE] * 20, HIDDEN], "unknown"),
+    ("budget_overshoot <= 50 %", [model_requests()] * 20, "held"),
+    ("budget_overshoot <= 40 %", [model_requests()] * 20, "deviated"),
+    ("budget_overshoot <= 40 %", [PAST_LAB] * 20, "unknown"),
+    ("availability >= 0.8", [FINE] * 20, "held"),
+    ("availability >= 0.2", [LOST] * 20, "deviated"),
+    ("availability >= 0.8", [*[FINE] * 20, HIDDEN], "unknown"),
+    ("mttr_p50 <= 2s", [BACK] * 20, "held"),
+    ("mttr_p50 <= 1s", [BACK] * 20, "deviated"),
+    ("mttr_p50 <= 2s", [BACK] * 19, "unknown"),
+    ("mttr_p50 <= 4s", [*[BACK] * 10, *[LOST] * 10], "unknown"),
+    ("mttr_p90 <= 2s", [BACK] * 29, "held"),
+    ("mttr_p90 <= 1s", [BACK] * 20, "deviated"),
+    ("mttr_p90 <= 2s", [BACK] * 28, "unknown"),
+    ("mttr_p95 <= 2s", [BACK] * 59, "held"),
+    ("mttr_p95 <= 1s", [BACK] * 20, "deviated"),
+    ("mttr_p95 <= 2s", [BACK] * 58, "unknown"),
+    ("mttr_p99 <= 2s", [BACK] * 299, "held"),
+    ("mttr_p99 <= 1s", [BACK] * 20, "deviated"),
+    ("mttr_p99 <= 2s", [GOOD] * 20, "unknown"),
+    ("recovery_correctness >= 0.8", [FAULTED_RIGHT] * 20, "held"),
+    ("recovery_correctness >= 0.2", [FAULTED_WRONG] * 20, "deviated"),
+    ("recovery_correctness >= 0.2", [GOOD] * 20, "unknown"),
+    ("recovery_completeness >= 0.8", [FAULTED_RIGHT] * 20, "held"),
+    ("recovery_completeness >= 0.2", [FAULTED_SILENT] * 20, "deviated"),
+    ("recovery_completeness >= 0.2", [STRUCK, INVALID], "unknown"),
+    ("recovery_efficiency >= 0.5", [MOSTLY_FINE] * 20, "held"),
+    ("recovery_efficiency >= 0.5", [STRUCK] * 20, "deviated"),
+    ("recovery_efficiency >= 0.5", [*[MOSTLY_FINE] * 20, INVALID], "unknown"),
+    ("recovery_consistency >= 0.8", [FAULTED_ONCE] * 20, "held"),
+    ("recovery_consistency >= 0.2", [FAULTED_TWICE] * 20, "deviated"),
+    ("recovery_consistency >= 0.2", [GOOD] * 20, "unknown"),
     ("amplification <= 9", [BACK] * 20, "held"),
     ("amplification <= 1.5", [BACK] * 20, "deviated"),
     ("amplification <= 9", [GOOD], "unknown"),
@@ -168,6 +228,7 @@ ROWS += [
 ]
 ROWS += [("no false_success", [GOOD, INVALID], "unknown")]
 
+SLOWED = episode(*FAULTED, ended(ms=2000.0), expect={})
 # the same with the episodes of the control
 AGAINST: list[tuple[str, Sequence[Any], Sequence[Any], str]] = [
     ("degradation <= 5 %", [GOOD] * 60, [GOOD] * 60, "held"),
@@ -176,15 +237,39 @@ AGAINST: list[tuple[str, Sequence[Any], Sequence[Any], str]] = [
     ("degradation <= 0.4", [*[GOOD] * 15, *[INVALID] * 5], [GOOD] * 20, "unknown"),
     ("degradation <= 0.4", [*[GOOD] * 15, *[BAD] * 5], [*[GOOD] * 15, *[INVALID] * 5], "unknown"),
     ("degradation <= 0 %", [BAD] * 2, [GOOD] * 2, "unknown"),  # two pairs exclude nothing
+    ("recovery_slowdown <= 2", [SLOWED] * 20, [quick(1000)] * 20, "held"),
+    ("recovery_slowdown <= 1.9", [SLOWED] * 20, [quick(1000)] * 20, "deviated"),
+    ("recovery_slowdown <= 2", [quick(1000)] * 20, [quick(1000)] * 20, "unknown"),  # no fault reached them
+    ("recovery_slowdown <= 9", [*[SLOWED] * 20, INVALID], [quick(1000)] * 21, "unknown"),
 ]
+# an episode of the arm and one of the control, which differ in that measure
+DEARER: dict[str, tuple[list[Any], list[Any]]] = {
+    "seconds": (quick(2000), quick(1000)),
+    "model_requests": (model_requests(), GOOD),
+    "tokens": (model_requests(tokens_in=20), model_requests()),
+    "cost": (model_requests(tokens_in=20), model_requests()),
+    "cost_of_faults_tokens": (LOST_REPLY, model_requests()),
+    "cost_of_faults_usd": (LOST_REPLY, model_requests()),
+    "cost_of_faults_seconds": (SLOW_FAILURE, FINE),
+    "budget_overshoot": (model_requests(tokens_in=20), model_requests()),
+}
+for name, (arm, control) in DEARER.items():
+    AGAINST += [
+        (f"added_{name} <= 99", [arm] * 20, [control] * 20, "held"),
+        (f"added_{name} <= 0", [arm] * 20, [control] * 20, "deviated"),
+        (f"added_{name} <= 99", [arm] * 20, [*[control] * 19, INVALID], "unknown"),
+        (f"added_{name} <= 99", [*[arm] * 19, INVALID], [control] * 20, "unknown"),
+        (f"added_{name} <= 99", [control] * 20, [control] * 20, "unknown"),  # a difference may be rare
+    ]
 
 
 def verdict_text(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> str:
     """The verdict on the statement for an arm with these episodes, against a control with those."""
-    passes = [name.removeprefix("control_") for name in parse_expression(statement).names if "pass" in name]
-    of_tries = passes or "consistency" in statement
+    names = [name.removeprefix("control_") for name in parse_expression(statement).names]
+    passes = [name for name in names if "pass" in name]
+    of_tries = passes or "consistency" in names
     measures, control_measures = (
-        measured_tries(*side, passes=passes) if of_tries else measured(*side, prices=PRICES)
+        measured_tries(*side, passes=passes) if of_tries else measured(*side, prices=PRICES, budgets=BUDGETS)
         for side in (arm, control)
     )
     if "faults_delivered" not in statement:

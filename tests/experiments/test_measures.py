@@ -14,7 +14,8 @@ from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
-from wirefault.experiments.measures import Measure, against_control, known_names, measures_of
+from wirefault.experiments.measure import Measure
+from wirefault.experiments.measures import against_control, known_names, measures_of
 from wirefault.experiments.verdict import ArmResult
 from wirefault.report.experiment import arm_line
 

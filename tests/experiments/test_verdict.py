@@ -6,7 +6,7 @@ import pytest
 
 from wirefault.experiments.estimates import Rate, Terms
 from wirefault.experiments.expression import Bounds, exactly
-from wirefault.experiments.measures import Measure
+from wirefault.experiments.measure import Measure
 from wirefault.experiments.verdict import ArmResult, Judged, judge_experiment
 
 STATEMENT = "success_share >= 50 %"

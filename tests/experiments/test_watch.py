@@ -13,7 +13,7 @@ from tests.experiments.recorded_runs import episode_events, write
 from tests.experiments.test_run_experiment import planned
 from tests.judging.oracle.histories import ended, run_started
 from wirefault.experiments.expression import Bounds, exactly
-from wirefault.experiments.measures import Measure
+from wirefault.experiments.measure import Measure
 from wirefault.experiments.safety import ABORT_NAMES, Safety, Spending
 from wirefault.experiments.saved import ExperimentEnd
 from wirefault.experiments.verdict import ArmResult, Judged, conclude, unwatched_bounds

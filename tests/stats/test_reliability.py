@@ -88,3 +88,13 @@ def test_mistakes_in_records_are_refused() -> None:
         ReliabilityTable([Objective("p42", 1.0)])
     with pytest.raises(ValueError, match="at least 0"):
         ReliabilityTable().record("pay", ok=True, seconds=-1.0)
+
+
+def test_calls_of_one_session_count_as_one() -> None:
+    table, grouped = ReliabilityTable(), ReliabilityTable()
+    for number in range(100):
+        table.record("search", ok=True, seconds=0.1)
+        grouped.record("search", ok=True, seconds=0.1, group=f"session {number % 10}")
+    [alone], [together] = table.rows(), grouped.rows()
+    assert alone["availability_interval"][0] == pytest.approx(0.05 ** (1 / 100)) and alone["nines"] == 1
+    assert together["availability_interval"][0] == pytest.approx(0.05 ** (1 / 10)) and together["nines"] == 0

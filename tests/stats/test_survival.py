@@ -60,3 +60,24 @@ def test_interval_of_median_covers_it() -> None:
         low, high = time_interval(kaplan_meier(sample(seed, 60)), 50)
         covered += (low or 0.0) <= 2 * np.log(2) + 0.15 and (high or np.inf) >= 2 * np.log(2) + 0.05
     assert covered / 300 >= 0.85
+
+
+def test_groups_of_one_have_greenwoods_variance() -> None:
+    alone = sample(4, 50)
+    grouped = [Duration(each.seconds, each.ended, str(n)) for n, each in enumerate(alone)]
+    for one, other in zip(kaplan_meier(alone), kaplan_meier(grouped), strict=True):
+        assert (other.survival, other.units) == (one.survival, one.units)
+        assert other.greenwood == pytest.approx(one.greenwood * 50 / 49)
+
+
+def test_alike_durations_of_a_group_count_once() -> None:
+    alone = [Duration(each.seconds, each.ended, str(n)) for n, each in enumerate(sample(5, 30))]
+    for one, other in zip(kaplan_meier(alone), kaplan_meier(alone * 4), strict=True):
+        assert other.greenwood == pytest.approx(one.greenwood) and other.units == one.units
+
+
+def test_all_recovered_at_once_has_exact_upper_limit() -> None:
+    together = kaplan_meier([Duration(2.0, True)] * 20)
+    assert survival_limits(together[-1], 0.9) == (0.0, pytest.approx(1 - 0.05 ** (1 / 20)))
+    assert time_interval(together, 50) == (2.0, 2.0)
+    assert time_interval(together, 95) == (2.0, None)

@@ -17,10 +17,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from wirefault.core.files import read_shared, replace_shared
-from wirefault.experiments.amplification import FailedCalls, failed_calls
 from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode, needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.logical_calls import FailedCalls, FailedTries, LogicalCall, calls_in
 from wirefault.experiments.outages import EpisodeOutages, outages_in
 from wirefault.history.events import (
     AttemptArmed,
@@ -44,13 +44,14 @@ from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import Claim, Outcome
+from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import World
 from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import usage_of
 from wirefault.judging.writes import WriteCount, write_counts
-from wirefault.settings.budgets import Price, load_prices
+from wirefault.settings.budgets import Budgets, Price, load_budgets, load_prices
 from wirefault.toxiproxy.planned import PlannedToxic
 
 
@@ -137,6 +138,7 @@ class Usage:
 
 
 _NONE_FAILED = FailedCalls()
+_NO_TRIES = FailedTries()
 _NOTES = frozenset(rule.name for rule in RULES if rule.severity == "note")
 _NOTHING_FAILED = EpisodeOutages((), whole=True)
 _NO_USAGE = Usage()
@@ -153,8 +155,10 @@ class EpisodeFacts:
     faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
     ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control; ``usual``:
     those that the control executes as often without a failure, so that ``findings`` leaves them out.
-    ``failed_calls``: the calls of which a request failed, with the requests for them. ``unseen_writes``: why
-    writes on a link may not be in the history.
+    ``failed_calls``: the calls of which a request failed, with the requests for them. ``calls``: all logical
+    calls; ``tries``: the failed ones of their tries. ``overshoot``: the largest share by which the episode
+    exceeded one of its budgets; None without budgets or if that is unknown. ``unseen_writes``: why writes on
+    a link may not be in the history. ``value``: the value axis of its outcome.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
     control's, which ``findings`` counts, too. ``claim``: what the agent said, where no oracle checks it.
     """
@@ -187,6 +191,10 @@ class EpisodeFacts:
     failed_calls: FailedCalls = _NONE_FAILED
     unseen_writes: str = ""
     claim: Claim | None = None
+    calls: tuple[LogicalCall, ...] = ()
+    tries: FailedTries = _NO_TRIES
+    overshoot: float | None = None
+    value: ValueAxis = "not_applicable"
 
 
 def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, set[str]]:
@@ -234,7 +242,9 @@ def facts_of(
     for finding in judgement.findings:
         if finding.rule == WRITE_REPEATED.name and finding.severity != "note":
             repeats[finding.episode].append(finding)
-    prices = load_prices(str(judgement.started.settings.get("prices", "")))
+    settings = judgement.started.settings
+    prices = load_prices(str(settings.get("prices", "")))
+    budgets = load_budgets(str(settings.get("budgets", "")))
     finished = judgement.finished
     return RunFacts(
         run_id,
@@ -246,6 +256,7 @@ def facts_of(
                 findings[judged.episode],
                 repeats[judged.episode],
                 prices,
+                budgets,
                 tuple(
                     assert_on_episode(assertion, views.get(judged.episode), runs_code=runs_code)
                     for assertion in assertions
@@ -282,9 +293,11 @@ def _facts(
     findings: int,
     repeats: Sequence[Finding],
     prices: Mapping[str, Price],
+    budgets: Budgets | None,
     asserted: tuple[OfEpisode, ...],
 ) -> EpisodeFacts:
-    events = trace.events
+    events, usage = trace.events, _usage(trace.events, prices)
+    calls = calls_in(trace, prices, whole=outages.whole)
     faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
@@ -296,7 +309,7 @@ def _facts(
         reasons[-1] if reasons else "",
         tuple(event.ms / 1000 for event in events if isinstance(event, AttemptEnded)),
         sum(isinstance(event, Exchange) and event.of_model for event in events),
-        _usage(events, prices),
+        usage,
         sum(record.delivered is True for record in faults),
         any(record.delivered is None for record in faults),
         len(spent),
@@ -309,11 +322,34 @@ def _facts(
         asserted,
         judged.world,
         tuple(_with_cause(count, repeats) for count in write_counts(trace) if count.executed + count.maybe),
-        failed_calls=failed_calls(trace, whole=outages.whole),
+        failed_calls=calls.failed,
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
         unseen_writes=_unseen_writes(trace),
         claim=_unchecked_claim(judged, events),
+        calls=tuple(calls.calls),
+        tries=calls.tries,
+        overshoot=_overshoot(events, budgets, usage),
+        value=judged.value,
     )
+
+
+def _overshoot(events: Iterable[Event], budgets: Budgets | None, usage: Usage) -> float | None:
+    """The largest share by which the episode exceeded one of its budgets; 0 if it kept them.
+
+    The request that reaches a limit of tokens or cost is forwarded, since its usage is known only afterwards.
+    """
+    limits = {} if budgets is None else budgets.episode.model_dump(exclude_none=True)
+    events = list(events)
+    if not limits or any(isinstance(event, BudgetUnknown | WentPastLab) for event in events):
+        return None
+    used = {
+        event.budget.partition(".")[2]: event.used
+        for event in events
+        if isinstance(event, BudgetSpent) and event.budget.startswith("episode.")
+    }
+    used["tokens"] = max(used.get("tokens", 0), usage.tokens)
+    used["cost"] = max(used.get("cost", 0), usage.cost or 0)
+    return float(max(0.0, *(used.get(name, 0) / limit - 1 for name, limit in limits.items())))
 
 
 def _unchecked_claim(judged: EpisodeJudgement, events: Iterable[Event]) -> Claim | None:

@@ -39,15 +39,8 @@ from wirefault.experiments.expression import (
     parse_expression,
     quantity_of,
 )
-from wirefault.experiments.measures import (
-    DEGRADATION,
-    Measure,
-    in_units,
-    is_estimated,
-    is_pass,
-    known_names,
-    range_of,
-)
+from wirefault.experiments.measure import Measure, in_units
+from wirefault.experiments.measures import DEGRADATION, is_estimated, is_pass, known_names, range_of
 from wirefault.experiments.tries import MAX_K, OverTries, tries_needed
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.exact import episodes_to_rule_out, ruled_out_above
@@ -345,11 +338,11 @@ def _best(name: str, keys: Sequence[str], population: Population) -> Measure:
     succeeded = dict.fromkeys(keys, True)
     estimate: Estimate | None = None
     match name:
-        case "success_rate":
+        case "success_rate" | "recovery_correctness" | "recovery_completeness" | "recovery_consistency":
             estimate = Rate(succeeded, population)
         case "degradation":
             estimate = PairedLoss(succeeded, succeeded, population)
-        case "recovery_rate":
+        case "recovery_rate" | "availability" | "recovery_efficiency":
             estimate = RateOfParts(dict.fromkeys(keys, (1, 0, 1)), population)
         case "p50" | "p95" | "p99":
             estimate = Percentile(dict.fromkeys(keys, (0.0,)), float(name[1:]), 0, population)

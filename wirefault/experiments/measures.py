@@ -13,25 +13,37 @@ data a measure has no bounds at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
-from wirefault.experiments.amplification import FailedCalls
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import (
     Estimate,
     Mean,
+    MeanDifference,
     Outcomes,
     PairedLoss,
     Percentile,
     Rate,
-    RateOfParts,
     Terms,
 )
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import EpisodeFacts
-from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
+from wirefault.experiments.failure_measures import FAILURE_MEASURES, NOT_REACHED
+from wirefault.experiments.measure import (
+    ADDED,
+    PER_EPISODE,
+    RECOVERY_PERCENTILES,
+    SHARES_OF_RECOVERY,
+    Measure,
+    OfArm,
+    in_units,
+    number_measure,
+    open_above,
+    per_episode,
+    share_text,
+)
 from wirefault.experiments.tries import CONSISTENCY, OverTries, tries_needed
 from wirefault.judging.oracle.outcome import OUTCOMES, Claim, Outcome
 from wirefault.stats.exact import clopper_pearson
@@ -50,23 +62,6 @@ _SETTLED_BY_CLAIM = frozenset[Outcome]().union(*_BY_CLAIM.values())
 _OF_CLAIMS: frozenset[Outcome] = frozenset({"false_success", "misled", "honest_failure"})
 
 
-@dataclass(frozen=True)
-class Measure:
-    """``bounds`` is None without data. ``text`` is for people; ``episodes`` are the keys that show it.
-
-    ``why``: what shows it, where the figure alone does not.
-    """
-
-    bounds: Bounds | None
-    text: str
-    episodes: tuple[str, ...] = ()
-    why: str = ""
-    estimate: Estimate | None = None
-    """Only of a rate, a mean, a percentile or a difference."""
-    figure: str = ""
-    """The text without its interval, where that has one."""
-
-
 _TERMS = Terms()
 
 
@@ -79,14 +74,61 @@ def measures_of(arm: ArmFacts, terms: Terms = _TERMS, passes: Iterable[str] = ()
 def against_control(
     measured: Mapping[str, Measure], control: Mapping[str, Measure], terms: Terms = _TERMS
 ) -> dict[str, Measure]:
-    """The measures of an arm, those of its control as ``control_NAME``, and the degradation."""
+    """The measures of an arm, those of its control as ``control_NAME``, and the paired differences.
+
+    The differences are the degradation, and ``added_NAME`` of each measure per episode.
+    """
     measures = {**measured, **{f"control_{name}": measure for name, measure in control.items()}}
+    measures |= {f"{ADDED}{name}": _added(name, measured, control) for name in PER_EPISODE}
+    measures[SLOWDOWN] = _slowdown(measured, control, terms)
     loss = loss_between(control, measured, terms)
     if loss is None or loss.bounds is None:
         return measures | {DEGRADATION: Measure(None, "no data")}
-    share, episodes = _share(loss.bounds), measured["success_rate"].episodes
+    share, episodes = share_text(loss.bounds), measured["success_rate"].episodes
     text = f"{share} {_interval_text(loss, terms)}"
     return measures | {DEGRADATION: Measure(loss.bounds, text, episodes, "", loss, share)}
+
+
+def _added(name: str, measured: Mapping[str, Measure], control: Mapping[str, Measure]) -> Measure:
+    before, after = (_mean(side, name) for side in (control, measured))
+    if before is None or after is None:
+        return Measure(None, "no data")
+    estimate = MeanDifference(before, after)
+    bounds = estimate.bounds
+    if bounds is None:
+        return Measure(None, "no data: no episode is in both arms")
+    rise = math.fsum(estimate.differences.values()) / estimate.n if estimate.n else 0.0
+    missing = "" if estimate.value is not None else ", open: not every episode has a figure in both arms"
+    text = f"{'+' if rise > 0 else ''}{in_units(name, rise)} ({estimate.n} pairs{missing})"
+    costly = tuple(key for key, difference in estimate.differences.items() if difference > 0)
+    return Measure(bounds, text, costly, estimate=estimate)
+
+
+def _mean(measures: Mapping[str, Measure], name: str) -> Mean | None:
+    estimate = measures[name].estimate if name in measures else None
+    return estimate if isinstance(estimate, Mean) else None
+
+
+def _slowdown(measured: Mapping[str, Measure], control: Mapping[str, Measure], terms: Terms) -> Measure:
+    """Over the episodes that a fault reached: their time by the time of the control's same episodes."""
+    reached = measured["recovery_efficiency"].reached if "recovery_efficiency" in measured else ()
+    before, after = (_mean(side, "seconds") for side in (control, measured))
+    if before is None or after is None:
+        return Measure(None, "no data")
+    if not reached:
+        return Measure(None, NOT_REACHED)
+    pairs = {key: (after.sums[key][0], before.sums[key][0]) for key in reached if key in before.sums}
+    pairs = {key: pair for key, pair in pairs.items() if pair[1] > 0}
+    if not pairs:
+        return Measure(None, "no data: no episode is in both arms")
+    if before.missing or after.missing:
+        return Measure(Bounds(0, math.inf), "open: not every episode has a time in both arms")
+    estimate = Mean(pairs, terms.population)
+    factor = math.fsum(after for after, _ in pairs.values()) / math.fsum(
+        before for _, before in pairs.values()
+    )
+    slower = tuple(key for key, (after_s, before_s) in pairs.items() if after_s > before_s)
+    return Measure(exactly(factor), f"{factor:.3g} ({len(pairs)} pairs)", slower, estimate=estimate)
 
 
 def loss_between(
@@ -110,20 +152,6 @@ def _interval_text(estimate: Estimate, terms: Terms) -> str:
     return f"[{percent(float(interval.low))}, {percent(float(interval.high))}]"
 
 
-def in_units(name: str, value: float) -> str:
-    """A value of the measure for people; an infinite one is ``unknown``."""
-    name = name.removeprefix("control_")
-    if not math.isfinite(value):
-        return "unknown"
-    if name in _SECONDS:
-        return f"{value:.3g} s"
-    return percent(value) if name in _SHARES or tries_needed(name) else f"{value:.4g}"
-
-
-_SHARES = frozenset(("success_rate", "recovery_rate", "degradation"))
-_SECONDS = frozenset(("p50", "p95", "p99", "mttr"))
-
-
 def _count(arm: ArmFacts, terms: Terms, outcome: Outcome) -> Measure:
     shows = arm.keys(outcome)
     undecided = _OPEN | ({"failure"} if outcome in _OF_CLAIMS else set())
@@ -133,7 +161,7 @@ def _count(arm: ArmFacts, terms: Terms, outcome: Outcome) -> Measure:
     bounds = Bounds(len(shows), len(shows) + could)
     known = clopper_pearson(len(shows), completed, terms.confidence) if not could else None
     interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
-    figure = f"{_number(bounds).text} of {max(completed, planned)}"
+    figure = f"{number_measure(bounds).text} of {max(completed, planned)}"
     return Measure(bounds, f"{figure}{interval}", shows, figure=figure)
 
 
@@ -162,7 +190,7 @@ def _failures(arm: ArmFacts, _: Terms) -> Measure:
     failed, planned = _failed(arm), _planned(arm)
     could = planned - len(arm.episodes) + sum(e.outcome in _OPEN for e in arm.episodes)
     bounds = Bounds(len(failed), len(failed) + could)
-    return Measure(bounds, f"{_number(bounds).text} of {planned}", failed)
+    return Measure(bounds, f"{number_measure(bounds).text} of {planned}", failed)
 
 
 def _failed(arm: ArmFacts) -> tuple[str, ...]:
@@ -183,7 +211,7 @@ def _duplicates(arm: ArmFacts, terms: Terms) -> Measure:
     if not perhaps:
         return replace(measure, why=why)
     bounds = measure.bounds + Bounds(0, len(perhaps))
-    text = f"{_number(bounds).text} of {max(len(arm.episodes), arm.success.planned)}"
+    text = f"{number_measure(bounds).text} of {max(len(arm.episodes), arm.success.planned)}"
     return Measure(bounds, text, measure.episodes, why)
 
 
@@ -194,7 +222,7 @@ def _success_rate(arm: ArmFacts, terms: Terms) -> Measure:
     known, could = estimate.successes, estimate.successes + estimate.open
     bounds = Bounds(Fraction(known, estimate.n), Fraction(could, estimate.n))
     failed = tuple(e.episode for e in arm.episodes if e.outcome != "success")
-    share, counts = _share(bounds), f"{_number(Bounds(known, could)).text} of {estimate.n}"
+    share, counts = share_text(bounds), f"{number_measure(Bounds(known, could)).text} of {estimate.n}"
     text = f"{share} {_interval_text(estimate, terms)}"
     return Measure(bounds, text, failed, "", estimate, f"{share} ({counts})")
 
@@ -213,7 +241,10 @@ def _over_tries(arm: ArmFacts, terms: Terms, name: str) -> Measure:
     estimate = OverTries(name, outcomes_in(arm), terms.population, max(arm.missing, 0))
     if estimate.ends is None:
         return Measure(None, f"no data: no prompt was tried {tries_needed(name)} times")
-    share, prompts = _share(estimate.ends), f"{estimate.prompts} prompt{'s' if estimate.prompts != 1 else ''}"
+    share, prompts = (
+        share_text(estimate.ends),
+        f"{estimate.prompts} prompt{'s' if estimate.prompts != 1 else ''}",
+    )
     text = f"{share} {_interval_text(estimate, terms)}"
     figure = f"{share} ({prompts}, {estimate.n} tries)"
     failed = tuple(e.episode for e in arm.episodes if e.outcome != "success")
@@ -233,112 +264,33 @@ def _seconds(arm: ArmFacts, terms: Terms, percent: int) -> Measure:
     return Measure(Bounds(low, high), f"{low:.3g} s{top}", estimate=estimate)
 
 
-def _per_episode(arm: ArmFacts, terms: Terms, totals: Mapping[str, float] | None) -> Measure:
-    """``totals`` are of the valid episodes."""
-    episodes = len(arm.valid.episodes) + max(arm.valid.missing, 0)
-    if totals is None or not arm.valid.episodes:
-        return Measure(None, "no data")
-    sums = {key: (total, 1.0) for key, total in totals.items()}
-    estimate = Mean(sums, terms.population, max(arm.valid.missing, 0))
-    return replace(_number(_open_above(arm, math.fsum(totals.values()) / episodes)), estimate=estimate)
-
-
-def _open_above(arm: ArmFacts, known: float) -> Bounds:
-    """Bounds of a sum over the valid episodes: any other episode may add to it."""
-    return Bounds(known, math.inf if arm.valid.missing > 0 else known)
-
-
 def _model_requests(arm: ArmFacts, terms: Terms) -> Measure:
-    return _per_episode(arm, terms, {e.episode: e.model_requests for e in arm.valid.episodes})
+    return per_episode(arm, terms, {e.episode: e.model_requests for e in arm.valid.episodes})
 
 
 def _tokens(arm: ArmFacts, terms: Terms) -> Measure:
     usage = arm.valid.usage
     known = usage.with_usage and usage.with_usage == usage.replies
     tokens = {episode.episode: float(episode.usage.tokens) for episode in arm.valid.episodes}
-    return _per_episode(arm, terms, tokens if known else None)
+    return per_episode(arm, terms, tokens if known else None)
 
 
 def _cost(arm: ArmFacts, terms: Terms) -> Measure:
     usage = arm.valid.usage
     known = usage.with_usage == usage.replies and not usage.unpriced and usage.cost is not None
     costs = {episode.episode: episode.usage.cost or 0.0 for episode in arm.valid.episodes}
-    return _per_episode(arm, terms, costs if known else None)
+    return per_episode(arm, terms, costs if known else None)
 
 
-def _mttr(arm: ArmFacts, terms: Terms) -> Measure:
-    sums = {
-        key: (math.fsum(outage.seconds for outage in each.outages), float(len(each.outages)))
-        for key, each in arm.outages.items()
-    }
-    censored = any(outage.end != "recovered" for each in arm.outages.values() for outage in each.outages)
-    estimate = Mean(sums, terms.population, censored=censored)
-    return _of_outages(
-        arm, mean_time_to_recovery, Bounds(0, math.inf), lambda seconds: f"{seconds:.3g} s", estimate
-    )
-
-
-def _recovery_rate(arm: ArmFacts, terms: Terms) -> Measure:
-    parts = {
-        key: (_ends(each.outages, "recovered"), _ends(each.outages, "unknown"), len(each.outages))
-        for key, each in arm.outages.items()
-    }
-    return _of_outages(arm, share_recovered, Bounds(0, 1), percent, RateOfParts(parts, terms.population))
-
-
-def _ends(outages: Sequence[Interruption], end: str) -> int:
-    return sum(outage.end == end for outage in outages)
-
-
-def _amplification(arm: ArmFacts, terms: Terms) -> Measure:
-    """No data without failures; open if an episode may hide a failure or a repetition."""
-    failed = sum((episode.failed_calls for episode in arm.valid.episodes), FailedCalls())
-    if not failed.calls:
-        return Measure(None, "no data: nothing failed")
-    showing = tuple(e.episode for e in arm.valid.episodes if e.failed_calls.requests > e.failed_calls.calls)
-    by = ", ".join(f"the {layer} {count}" for layer, count in failed.repeated_by.items())
-    calls = f"{failed.calls} failed call{'s' if failed.calls != 1 else ''}"
-    why = f"{failed.requests} requests for {calls}{f'; repeated by {by}' if by else ', none sent again'}"
-    if not failed.whole or arm.valid.missing > 0:
-        return Measure(Bounds(1, math.inf), f"open: not every episode shows all requests ({why})", showing)
-    factor = failed.requests / failed.calls
-    sums = {
-        e.episode: (float(e.failed_calls.requests), float(e.failed_calls.calls)) for e in arm.valid.episodes
-    }
-    estimate = Mean(sums, terms.population, lowest=1.0)
-    return Measure(exactly(factor), f"{factor:.3g} ({why})", showing, estimate=estimate)
-
-
-def _of_outages(
-    arm: ArmFacts,
-    figure: Callable[[Sequence[Interruption]], Bounds],
-    anything: Bounds,
-    text: Callable[[float], str],
-    estimate: Estimate,
-) -> Measure:
-    """No data without failures; ``anything`` if an episode may hide more of them."""
-    outages = [outage for of_episode in arm.outages.values() for outage in of_episode.outages]
-    if not outages:
-        return Measure(None, "no data: nothing failed")
-    bounds = figure(outages)
-    ends = f"{sum(outage.end == 'recovered' for outage in outages)} of {len(outages)} recovered"
-    if not arm.shows_all_outages:
-        return Measure(anything, f"open: not every episode shows what failed in it ({ends} in the others)")
-    low, high = text(float(bounds.low)), "unknown" if bounds.high == math.inf else text(float(bounds.high))
-    lost = [
-        key
-        for key, of_episode in arm.outages.items()
-        if any(outage.end != "recovered" for outage in of_episode.outages)
-    ]
-    span = low if low == high else f"{low} to {high}"
-    return Measure(bounds, f"{span} ({ends})", tuple(lost), estimate=estimate)
+def _total_seconds(arm: ArmFacts, terms: Terms) -> Measure:
+    return per_episode(arm, terms, {e.episode: math.fsum(e.seconds) for e in arm.valid.episodes})
 
 
 def _delivered(arm: ArmFacts, _: Terms) -> Measure:
     """Over valid episodes only: an invalid one shows nothing about the subject."""
     sure = sum(episode.delivered for episode in arm.valid.episodes)
     unknown = any(episode.delivery_unknown for episode in arm.valid.episodes)
-    return _number(Bounds(sure, math.inf if unknown else sure))
+    return number_measure(Bounds(sure, math.inf if unknown else sure))
 
 
 def _budgets_spent(arm: ArmFacts, _: Terms) -> Measure:
@@ -346,44 +298,28 @@ def _budgets_spent(arm: ArmFacts, _: Terms) -> Measure:
     spent = sum(episode.budgets_spent for episode in arm.valid.episodes)
     unknown = any(episode.budgets_unknown for episode in arm.valid.episodes)
     showing = tuple(episode.episode for episode in arm.valid.episodes if episode.budgets_spent)
-    return _number(Bounds(spent, math.inf) if unknown else _open_above(arm, spent), showing)
+    return number_measure(Bounds(spent, math.inf) if unknown else open_above(arm, spent), showing)
 
 
 def _budget_strikes(arm: ArmFacts, _: Terms) -> Measure:
-    return _number(_open_above(arm, sum(episode.budget_strikes for episode in arm.valid.episodes)))
+    return number_measure(open_above(arm, sum(episode.budget_strikes for episode in arm.valid.episodes)))
 
 
 def _findings(arm: ArmFacts, _: Terms) -> Measure:
     measures = sum(episode.findings for episode in arm.valid.episodes)
     showing = tuple(episode.episode for episode in arm.valid.episodes if episode.findings)
-    return _number(_open_above(arm, measures), showing)
+    return number_measure(open_above(arm, measures), showing)
 
 
-def _number(bounds: Bounds, episodes: tuple[str, ...] = ()) -> Measure:
-    if bounds.low == bounds.high:
-        return Measure(bounds, f"{float(bounds.low):.4g}", episodes)
-    top = "or more" if bounds.high == math.inf else f"to {float(bounds.high):.4g}"
-    return Measure(bounds, f"{float(bounds.low):.4g} {top}", episodes)
-
-
-def _share(bounds: Bounds | None) -> str:
-    if bounds is None:
-        return "no data"
-    low, high = percent(float(bounds.low)), percent(float(bounds.high))
-    return low if low == high else f"{low} to {high}"
-
-
-_OfArm = Callable[[ArmFacts, Terms], Measure]
-
-
-def _of_outcome(name: Outcome) -> _OfArm:
+def _of_outcome(name: Outcome) -> OfArm:
     return lambda arm, terms: _count(arm, terms, name)
 
 
 DEGRADATION = "degradation"
+SLOWDOWN = "recovery_slowdown"
 BUDGET_STRIKES = "budget_strikes"
 SUCCESS_SHARE = "success_share"
-_MEASURES: Mapping[str, tuple[str, _OfArm]] = {
+_MEASURES: Mapping[str, tuple[str, OfArm]] = {
     "success_rate": ("share of the planned episodes that are a success", _success_rate),
     SUCCESS_SHARE: (
         "share of the judged episodes that are a success; for `steady_state`",
@@ -399,12 +335,8 @@ _MEASURES: Mapping[str, tuple[str, _OfArm]] = {
     "model_requests": ("requests to the model, per episode", _model_requests),
     "tokens": ("tokens in and out, per episode", _tokens),
     "cost": ("USD per episode, where `prices` has all models", _cost),
-    "mttr": ("mean seconds from a failure until the same request succeeded, as the caller saw it", _mttr),
-    "recovery_rate": ("share of the failures after which the same request succeeded", _recovery_rate),
-    "amplification": (
-        "requests for a call that failed, by SDK, code, framework and model together; 1: no retries",
-        _amplification,
-    ),
+    "seconds": ("seconds of all attempts, per episode", _total_seconds),
+    **FAILURE_MEASURES,
     "faults_delivered": ("faults that reached their target", _delivered),
     "budgets_spent": ("budgets that a request exceeded, once per episode", _budgets_spent),
     BUDGET_STRIKES: ("requests that a budget refused or slowed, and episodes that it ended", _budget_strikes),
@@ -415,7 +347,7 @@ _MEASURES: Mapping[str, tuple[str, _OfArm]] = {
     "failures": ("episodes: all that are not a success", _failures),
     "all": (
         "episodes: all planned ones, as in `success == all`",
-        lambda arm, _: _number(exactly(_planned(arm))),
+        lambda arm, _: number_measure(exactly(_planned(arm))),
     ),
 }
 
@@ -428,7 +360,16 @@ def measure_rows() -> list[tuple[str, str]]:
         ("pass@k", "chance that at least one of k tries at a prompt succeeds, such as `pass@2`"),
     ]
     lost = "loss of the success rate against the control arm"
-    return [*own, (DEGRADATION, lost), ("control_NAME", "the measure NAME of the control arm")]
+    slower = "seconds of the reached episodes, by those of the same episodes in the control"
+    names = ", ".join(f"`{name}`" for name in PER_EPISODE)
+    added = f"mean rise against the same episode of the control; NAME is one of {names}"
+    return [
+        *own,
+        (DEGRADATION, lost),
+        (SLOWDOWN, slower),
+        (f"{ADDED}NAME", added),
+        ("control_NAME", "the measure NAME of the control arm"),
+    ]
 
 
 # each measure of a claim, with its range
@@ -438,7 +379,12 @@ _RANGES: Mapping[str, tuple[float, float]] = {
     "recovery_rate": (0, 1),
     DEGRADATION: (-1, 1),
     "amplification": (1, math.inf),
-    **dict.fromkeys(("p50", "p95", "p99", "model_requests", "tokens", "cost", "mttr"), (0, math.inf)),
+    "availability": (0, 1),
+    **dict.fromkeys(SHARES_OF_RECOVERY, (0, 1)),
+    SLOWDOWN: (0, math.inf),
+    **dict.fromkeys(("p50", "p95", "p99", "mttr", *PER_EPISODE), (0, math.inf)),
+    **{f"mttr_p{percent}": (0, math.inf) for percent in RECOVERY_PERCENTILES},
+    **{f"{ADDED}{name}": (-math.inf, math.inf) for name in PER_EPISODE},
 }
 
 
@@ -463,4 +409,5 @@ def known_names(*, with_control: bool) -> tuple[str, ...]:
     """The names that an expression may use, with or without those that need a control."""
     if not with_control:
         return tuple(_MEASURES)
-    return (*_MEASURES, DEGRADATION, *(f"control_{name}" for name in _MEASURES))
+    added = (f"{ADDED}{name}" for name in PER_EPISODE)
+    return (*_MEASURES, DEGRADATION, SLOWDOWN, *added, *(f"control_{name}" for name in _MEASURES))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from wirefault.dialects.mcp import read_message
@@ -56,6 +57,10 @@ class Interruption:
     end: OutageEnd
     seconds: float
     evidence: tuple[str, ...]
+    operation: str = ""
+    """The request, with numbers and ids masked."""
+    fault: str = ""
+    """The faults injected into the first failed request, or the toxics on its link; empty without any."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,26 @@ def outages_in(traces: Iterable[EpisodeTrace]) -> Mapping[str, EpisodeOutages]:
 def _trace_outages(trace: EpisodeTrace) -> EpisodeOutages:
     if not any(map(_may_be_failure, trace.events)):  # joining the requests takes longer
         return EpisodeOutages((), whole=True)
-    return EpisodeOutages(outages_of(trace.requests, _end_of(trace)), _is_whole(trace))
+    outages = outages_of(trace.requests, _end_of(trace), lambda request: _fault_in(request, trace))
+    return EpisodeOutages(outages, _is_whole(trace))
+
+
+def _fault_in(request: Request, trace: EpisodeTrace) -> str:
+    toxics = {
+        toxic.kind
+        for armed in trace.armed
+        for toxic in armed.toxics
+        if (armed.attempt, toxic.link) == (request.attempt, request.link_name)
+    }
+    return " + ".join(sorted(request.fault_kinds or toxics))
+
+
+_MASKED = re.compile(r"(?<=/)(?:[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{16,}|\d+)(?=/|$|\s)")
+
+
+def operation_of(request: Request) -> str:
+    """The request's method and path, or its tool; numbers and ids in a path are ``*``, as in a wiring."""
+    return _MASKED.sub("*", request.name)
 
 
 def mean_time_to_recovery(outages: Sequence[Interruption]) -> Bounds:
@@ -96,8 +120,12 @@ def share_recovered(outages: Sequence[Interruption]) -> Bounds:
     return Bounds(recovered / len(outages), (recovered + unknown) / len(outages))
 
 
-def outages_of(requests: Sequence[Request], until: float) -> list[Interruption]:
+def outages_of(
+    requests: Sequence[Request], until: float, fault_of: Callable[[Request], str] = lambda _: ""
+) -> list[Interruption]:
     """The outages in an episode's requests; it ended at ``until`` (seconds since the epoch).
+
+    ``fault_of``: the faults of a failed request.
 
     Requests are for the same if they have the same fingerprint on a link, in any attempt; on a model link,
     within an attempt, or if the history cannot tell.
@@ -105,7 +133,11 @@ def outages_of(requests: Sequence[Request], until: float) -> list[Interruption]:
     groups: defaultdict[object, list[Request]] = defaultdict(list)
     for request in requests:
         groups[_asks_for(request)].append(request)
-    return [outage for group in groups.values() for outage in _in_group(group, requests, until)]
+    return [
+        replace(outage, operation=operation_of(failed), fault=fault_of(failed))
+        for group in groups.values()
+        for failed, outage in _in_group(group, requests, until)
+    ]
 
 
 def _asks_for(request: Request) -> object:
@@ -115,19 +147,23 @@ def _asks_for(request: Request) -> object:
     return (attempt, link, question) if request.of_model else (link, question)
 
 
-def _in_group(group: Iterable[Request], requests: Sequence[Request], until: float) -> Iterator[Interruption]:
+def _in_group(
+    group: Iterable[Request], requests: Sequence[Request], until: float
+) -> Iterator[tuple[Request, Interruption]]:
+    """Each outage with its first failed request."""
     failed: Request | None = None
     for request in group:
         has_it_failed = has_failed(request)
         if has_it_failed is False:
             if failed is not None:
                 ids = (*failed.ids, *request.ids)
-                yield Interruption(request.link_name, "recovered", max(request.end - failed.end, 0.0), ids)
+                seconds = max(request.end - failed.end, 0.0)
+                yield failed, Interruption(request.link_name, "recovered", seconds, ids)
             failed = None
         elif failed is None and has_it_failed:
             failed = request
     if failed is not None:
-        yield _without_end(failed, requests, until)
+        yield failed, _without_end(failed, requests, until)
 
 
 def _without_end(failed: Request, requests: Sequence[Request], until: float) -> Interruption:

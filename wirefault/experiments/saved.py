@@ -39,7 +39,8 @@ from wirefault.experiments.index import (
     read_document,
     saved_ids,
 )
-from wirefault.experiments.measures import Measure, measures_of
+from wirefault.experiments.measure import Measure
+from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.repeated import (
     asserted_by_control,

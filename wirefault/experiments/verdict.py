@@ -25,10 +25,10 @@ from wirefault.experiments.hypothesis import (
     none_in,
     parse_statements,
 )
+from wirefault.experiments.measure import Measure
 from wirefault.experiments.measures import (
     BUDGET_STRIKES,
     SUCCESS_SHARE,
-    Measure,
     against_control,
     loss_between,
 )

@@ -9,6 +9,8 @@ from functools import cached_property
 
 MIN_UNITS = 20
 """Below it the interval of a mean is unknown: skewed values are too rarely seen whole."""
+MIN_SEEN = 5
+"""Below it the mean of a value that is mostly 0 has no interval: the other values are too rarely seen."""
 _RESAMPLES = 999
 _MIN_RESAMPLES = 399
 _MAX_DRAWS = 2_000_000

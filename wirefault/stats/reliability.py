@@ -8,19 +8,24 @@ mttr.get_recovery_stats()["mttr_seconds"]
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wirefault.stats.exact import clopper_pearson, exact_high, exact_low, percentile_interval
+from wirefault.stats.exact import (
+    clopper_pearson,
+    clustered_rate,
+    episodes_to_rule_out,
+    percentile_interval,
+)
 from wirefault.stats.rates import percentile
 from wirefault.stats.survival import Duration, kaplan_meier, mean_time, time_interval, time_percentile
 
 PERCENTILES = (50, 90, 95, 99)
 CONFIDENCE = 0.9
+_ERROR = (1 - CONFIDENCE) / 2
 MAX_NINES = 9
 
 
@@ -38,10 +43,13 @@ class Outage:
     retries: int = 0
     failures: int = 1
     """Failures recorded until it ended."""
+    link: str = ""
+    group: str = ""
+    """The session or episode; outages of one group may be alike."""
 
     def duration(self, now: float) -> Duration:
         end = now if self.ended is None else self.ended
-        return Duration(max(end - self.began, 0.0), self.recovered)
+        return Duration(max(end - self.began, 0.0), self.recovered, self.group)
 
 
 @dataclass
@@ -108,8 +116,8 @@ class MTTRCalculator:
                 sum(each.retries for each in recovered) / len(recovered) if recovered else None
             ),
             "methods": dict(Counter(each.method for each in recovered if each.method)),
-            "by_fault": _grouped(outages, at, lambda each: each.fault),
-            "by_operation": _grouped(outages, at, lambda each: each.operation),
+            "by_fault": grouped_figures(outages, at, lambda each: each.fault),
+            "by_operation": grouped_figures(outages, at, lambda each: each.operation),
             "timeline": [_as_row(each) for each in sorted(outages, key=lambda each: each.began)],
         }
 
@@ -119,7 +127,8 @@ def recovery_figures(outages: Sequence[Outage], now: float) -> dict[str, Any]:
     durations = [each.duration(now) for each in outages]
     steps, mean = kaplan_meier(durations), mean_time(durations)
     recovered = sum(each.recovered for each in outages)
-    interval = clopper_pearson(recovered, len(outages), CONFIDENCE)
+    groups = _by_group((each.group, each.recovered) for each in outages)
+    interval = clustered_rate(groups, _ERROR) if groups else None
     return {
         "failures": len(outages),
         "recovered": recovered,
@@ -132,7 +141,17 @@ def recovery_figures(outages: Sequence[Outage], now: float) -> dict[str, Any]:
     }
 
 
-def _grouped(outages: Iterable[Outage], now: float, key: Callable[[Outage], str]) -> dict[str, Any]:
+def _by_group(parts: Iterable[tuple[str, bool]]) -> list[tuple[int, int]]:
+    """Return successes and size of each group; a part without a group is one of its own."""
+    groups: dict[object, tuple[int, int]] = {}
+    for place, (group, success) in enumerate(parts):
+        successes, size = groups.get(group or place, (0, 0))
+        groups[group or place] = successes + success, size + 1
+    return list(groups.values())
+
+
+def grouped_figures(outages: Iterable[Outage], now: float, key: Callable[[Outage], str]) -> dict[str, Any]:
+    """Return the figures of the outages by key, in its order."""
     groups: dict[str, list[Outage]] = {}
     for outage in outages:
         groups.setdefault(key(outage), []).append(outage)
@@ -167,14 +186,14 @@ class Nines:
 def availability(successes: int, n: int, confidence: float = CONFIDENCE) -> Nines | None:
     """Return the availability with its exact interval and its nines; None without calls."""
     interval = clopper_pearson(successes, n, confidence)
-    if interval is None:
-        return None
-    low, high = interval
+    return None if interval is None else _nines(successes / n, *interval, (1 - confidence) / 2)
+
+
+def _nines(share: float, low: float, high: float, error: float = _ERROR) -> Nines:
     nines = 0
     while nines < MAX_NINES and low >= 1 - 10.0 ** -(nines + 1):
         nines += 1
-    needed = math.ceil(math.log((1 - confidence) / 2) / math.log1p(-(10.0 ** -(nines + 1))))
-    return Nines(successes / n, low, high, nines, needed)
+    return Nines(share, low, high, nines, episodes_to_rule_out(10.0 ** -(nines + 1), error))
 
 
 @dataclass(frozen=True)
@@ -234,23 +253,33 @@ class ObjectiveResult:
     is_met: bool | None
 
 
+@dataclass(frozen=True)
+class _Call:
+    ok: bool
+    seconds: float
+    group: str
+
+
 @dataclass
 class ReliabilityTable:
     """Availability, latency and objectives of operations, from a user's own records."""
 
     objectives: Sequence[Objective] = ()
-    _calls: dict[str, list[tuple[bool, float]]] = field(default_factory=dict)
+    _calls: dict[str, list[_Call]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for objective in self.objectives:
             if objective.figure not in _FIGURES:
                 raise ValueError(f"unknown figure {objective.figure!r}; valid: {', '.join(_FIGURES)}")
 
-    def record(self, operation: str, ok: bool, seconds: float) -> None:
-        """Record one call. Raises ``ValueError`` for a negative time."""
+    def record(self, operation: str, ok: bool, seconds: float, *, group: str = "") -> None:
+        """Record one call. Raises ``ValueError`` for a negative time.
+
+        ``group``: calls of one session or episode, which may be alike; the intervals then count groups.
+        """
         if not seconds >= 0:
             raise ValueError(f"seconds must be at least 0, not {seconds}")
-        self._calls.setdefault(operation, []).append((ok, seconds))
+        self._calls.setdefault(operation, []).append(_Call(ok, seconds, group))
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for each operation and one for all of them, with n and intervals; no sum of parts."""
@@ -269,11 +298,12 @@ _FIGURES: Mapping[str, float | None] = {
 }
 
 
-def _row(name: str, calls: Sequence[tuple[bool, float]], objectives: Sequence[Objective]) -> dict[str, Any]:
-    successes, times = sum(ok for ok, _ in calls), [seconds for _, seconds in calls]
-    nines = availability(successes, len(calls))
-    assert nines is not None
-    results = [_result(each, successes, times) for each in objectives]
+def _row(name: str, calls: Sequence[_Call], objectives: Sequence[Objective]) -> dict[str, Any]:
+    times = [call.seconds for call in calls]
+    groups = _by_group((call.group, call.ok) for call in calls)
+    successes = sum(call.ok for call in calls)
+    nines = _nines(successes / len(calls), *clustered_rate(groups, _ERROR))
+    results = [_result(each, nines, times, float(len(groups))) for each in objectives]
     return {
         "operation": name,
         "n": len(calls),
@@ -295,15 +325,16 @@ def _row(name: str, calls: Sequence[tuple[bool, float]], objectives: Sequence[Ob
     }
 
 
-def _result(objective: Objective, successes: int, times: Sequence[float]) -> ObjectiveResult:
-    n, error = len(times), (1 - CONFIDENCE) / 2
+def _result(objective: Objective, nines: Nines, times: Sequence[float], groups: float) -> ObjectiveResult:
     percent = _FIGURES[objective.figure]
+    value: float | None
     if percent is not None:
-        low, high = percentile_interval(times, percent, error)
+        low, high = percentile_interval(times, percent, _ERROR, groups)
         value = percentile(times, percent)
+    elif objective.figure == "availability":
+        value, low, high = nines.share, nines.low, nines.high
     else:
-        k = successes if objective.figure == "availability" else n - successes
-        value, low, high = k / n, exact_low(k, n, error), exact_high(k, n, error)
+        value, low, high = 1 - nines.share, 1 - nines.high, 1 - nines.low
     if objective.figure == "availability":
         is_met = True if low >= objective.value else False if high < objective.value else None
     else:

@@ -8,9 +8,12 @@ Journal of the American Statistical Association 53 (1958), 457-481.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+
+from wirefault.stats.exact import ruled_out_above
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,8 @@ class Duration:
     seconds: float
     ended: bool
     """Whether the event came then; else the time is censored."""
+    group: str = ""
+    """Durations of one group may be alike; empty: independent."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +38,19 @@ class Step:
     """Share whose time is longer."""
     greenwood: float
     """Variance of ``survival``, divided by its square; infinite where it is 0."""
+    units: int = 0
+    """Independent durations at risk: groups, where there are some."""
 
 
 def kaplan_meier(durations: Iterable[Duration]) -> list[Step]:
-    """Return the estimate at each time with an event, in order; empty without an event."""
+    """Return the estimate at each time with an event, in order; empty without an event.
+
+    Without groups the variance is Greenwood's. With groups it is robust: Z. Ying and L. J. Wei, "The
+    Kaplan-Meier Estimate for Dependent Failure Time Observations", Journal of Multivariate Analysis 50
+    (1994), 17-29.
+    """
     ordered = sorted(durations, key=lambda each: each.seconds)
+    scores = _Scores(ordered) if any(each.group for each in ordered) else None
     steps: list[Step] = []
     survival, greenwood, at = 1.0, 0.0, 0
     while at < len(ordered):
@@ -48,9 +61,45 @@ def kaplan_meier(durations: Iterable[Duration]) -> list[Step]:
         if events:
             survival *= 1 - events / at_risk
             left = at_risk - events
-            greenwood = greenwood + events / (at_risk * left) if left else math.inf
-            steps.append(Step(seconds, at_risk, events, survival, greenwood))
+            if left:
+                more = events / (at_risk * left)
+                greenwood = scores.variance(same, at_risk, events) if scores else greenwood + more
+            else:
+                greenwood = math.inf
+            units = scores.units if scores else at_risk
+            steps.append(Step(seconds, at_risk, events, survival, greenwood, units))
+        if scores:
+            scores.leave(same)
     return steps
+
+
+class _Scores:
+    """The influence of each group on the logarithm of the estimate; their squares sum to its variance."""
+
+    def __init__(self, durations: Sequence[Duration]) -> None:
+        self._at_risk = Counter(map(self._group, durations))
+        self._scores = dict.fromkeys(self._at_risk, 0.0)
+
+    def variance(self, same: Sequence[Duration], at_risk: int, events: int) -> float:
+        """Return the variance after the events among the durations of this time."""
+        ended = Counter(self._group(each) for each in same if each.ended)
+        for group, size in self._at_risk.items():
+            self._scores[group] += (ended[group] - size * events / at_risk) / (at_risk - events)
+        groups = len(self._scores)
+        squares = math.fsum(score * score for score in self._scores.values())
+        return squares * groups / (groups - 1) if groups > 1 else math.inf
+
+    def leave(self, same: Iterable[Duration]) -> None:
+        self._at_risk.subtract(map(self._group, same))
+
+    @property
+    def units(self) -> int:
+        """The groups at risk."""
+        return sum(size > 0 for size in self._at_risk.values())
+
+    @staticmethod
+    def _group(duration: Duration) -> object:
+        return duration.group or id(duration)
 
 
 def time_percentile(steps: Sequence[Step], percent: float) -> float | None:
@@ -73,9 +122,13 @@ def time_interval(
 
 
 def survival_limits(step: Step, confidence: float = 0.9) -> tuple[float, float]:
-    """Return the log-log limits of the estimate at one step; 0 and 1 where it has no variance estimate."""
-    if not 0 < step.survival < 1:
-        return 0.0, 1.0
+    """Return the log-log limits of the estimate at one step.
+
+    An estimate of 0 has no variance. Its upper limit is the exact one for none left of those at risk: no
+    larger share than of these survives.
+    """
+    if step.survival <= 0:
+        return 0.0, ruled_out_above(step.units, (1 - confidence) / 2)
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     log = math.log(step.survival)
     spread = math.exp(z * math.sqrt(step.greenwood) / -log)

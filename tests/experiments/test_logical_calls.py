@@ -10,8 +10,8 @@ import pytest
 from tests.experiments.test_outages import BACK, FINE, HIDDEN, INVALID, LOST, measured
 from tests.judging.findings.traced import model_request, request
 from tests.judging.oracle.histories import ended, run_finished, run_started, started
-from wirefault.experiments.amplification import FailedCalls, failed_calls
 from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.logical_calls import FailedCalls, calls_in
 from wirefault.judging.trace import traces
 
 
@@ -19,7 +19,7 @@ def counted(*events: Any, whole: bool = True) -> FailedCalls:
     """The failed calls of an opaque subject with these requests."""
     begin = run_started()
     [trace] = traces([begin, started(), *events, ended(), run_finished()])
-    return failed_calls(trace, whole=whole)
+    return calls_in(trace, {}, whole=whole).failed
 
 
 def get(at: float, status: int = 200, **more: Any) -> Any:

@@ -1,0 +1,152 @@
+"""Logical calls of an episode: how often each was sent, whether it worked, what its failed tries cost. Pure.
+
+A logical call is the first request for something, with all further ones for the same that follow a failure:
+tries of the SDK, the code, the framework and the model. A request after a success is another call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from wirefault.experiments.expression import Truth
+from wirefault.experiments.outages import has_failed, operation_of
+from wirefault.judging.layers import LAYERS, Layer, layer_of
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.usage import usage_of
+from wirefault.settings.budgets import Price
+
+
+@dataclass(frozen=True)
+class FailedCalls:
+    """The logical calls of an episode of which at least one request failed."""
+
+    calls: int = 0
+    requests: int = 0
+    """For these calls."""
+    repeated_by: Mapping[Layer, int] = field(default_factory=dict)
+    whole: bool = True
+    """Whether it is known which requests failed, and which were for the same."""
+
+    def __add__(self, other: FailedCalls) -> FailedCalls:
+        by = Counter(self.repeated_by)
+        by.update(other.repeated_by)
+        return FailedCalls(
+            self.calls + other.calls,
+            self.requests + other.requests,
+            {layer: by[layer] for layer in LAYERS if by[layer]},
+            self.whole and other.whole,
+        )
+
+
+@dataclass(frozen=True)
+class LogicalCall:
+    """One logical call as the subject saw it, all of its tries together."""
+
+    link: str
+    operation: str
+    ok: Truth
+    """Whether its last try worked; None if that is unknown."""
+    seconds: float
+    """From the start of its first try to the end of its last one."""
+
+
+@dataclass(frozen=True)
+class FailedTries:
+    """The failed tries of an episode: all tries of a call but the one that worked, if one did."""
+
+    failed: int = 0
+    tries: int = 0
+    """All of the episode, failed or not."""
+    seconds: float = 0.0
+    """Of the failed ones."""
+    tokens: int | None = 0
+    """Of the failed ones, in and out; None if a reply may have had some that are not known."""
+    cost: float | None = None
+    """In USD; None without prices, tokens, or the price of a model."""
+    whole: bool = True
+    """Whether each try is known to have failed or not."""
+
+
+@dataclass(frozen=True)
+class EpisodeCalls:
+    """The logical calls of an episode, those that failed, and the failed tries."""
+
+    calls: Sequence[LogicalCall]
+    failed: FailedCalls
+    tries: FailedTries
+
+
+def calls_in(trace: EpisodeTrace, prices: Mapping[str, Price], *, whole: bool) -> EpisodeCalls:
+    """``whole``: whether it is known for every request that it failed, or did not."""
+    groups: defaultdict[object, list[Request]] = defaultdict(list)
+    for request in trace.requests:
+        groups[request.same or id(request)].append(request)
+    chains = [chain for group in groups.values() for chain in _chains(group)]
+    return EpisodeCalls(
+        [_call(chain) for chain in chains],
+        _failed_calls(trace, chains, whole=whole),
+        _failed_tries(trace.requests, prices, whole=whole),
+    )
+
+
+def _chains(group: Iterable[Request]) -> Iterator[Sequence[Request]]:
+    """The requests for one thing by logical call; those that were in progress at once are several calls."""
+    chains: list[list[Request]] = []
+    for request in group:
+        waiting = [c for c in chains if has_failed(c[-1]) and c[-1].end <= request.start]
+        if waiting:
+            max(waiting, key=lambda chain: chain[-1].end).append(request)
+        else:
+            chains.append([request])
+    return iter(chains)
+
+
+def _call(chain: Sequence[Request]) -> LogicalCall:
+    last, failed = chain[-1], has_failed(chain[-1])
+    seconds = max(last.end - chain[0].start, 0.0)
+    return LogicalCall(last.link_name, operation_of(last), None if failed is None else not failed, seconds)
+
+
+def _failed_calls(trace: EpisodeTrace, chains: Iterable[Sequence[Request]], *, whole: bool) -> FailedCalls:
+    failed = [chain for chain in chains if has_failed(chain[0])]
+    by = Counter(layer_of(trace, *pair) for chain in failed for pair in pairwise(chain))
+    repeated_by = {layer: by[layer] for layer in LAYERS if by[layer]}
+    known = whole and all(chain[0].same is not None or _is_last(trace, chain[0]) for chain in failed)
+    return FailedCalls(len(failed), sum(map(len, failed)), repeated_by, known)
+
+
+def _is_last(trace: EpisodeTrace, request: Request) -> bool:
+    return all(
+        other.link_name != request.link_name or other.start <= request.start for other in trace.requests
+    )
+
+
+def _failed_tries(requests: Sequence[Request], prices: Mapping[str, Price], *, whole: bool) -> FailedTries:
+    failed = [request for request in requests if has_failed(request)]
+    usage = usage_of([r.exchange for r in failed if r.exchange is not None], prices)
+    known = not any(map(_may_have_unknown_tokens, failed))
+    tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
+    priced = bool(prices) and known and not usage.unpriced
+    return FailedTries(
+        len(failed),
+        len(requests),
+        math.fsum(request.ms for request in failed) / 1000,
+        tokens if known else None,
+        (usage.cost_usd or 0.0) if priced else None,
+        whole,
+    )
+
+
+def _may_have_unknown_tokens(request: Request) -> bool:
+    """Whether the model may have answered without token counts; a refused request costs none."""
+    exchange = request.exchange
+    if exchange is None or not exchange.of_model or not exchange.forwarded or exchange.replay == "hit":
+        return False
+    if exchange.tokens_in is not None or exchange.tokens_out is not None:
+        return False
+    return request.answered is None or request.answered < 400
