@@ -12,6 +12,7 @@ from tests.pytest_plugin.suites import NAMED, Session, run_suite, write_suite
 pytestmark = pytest.mark.slow
 
 TESTS = """
+import _socket
 import os
 import httpx
 import pytest
@@ -112,9 +113,23 @@ def test_plain(shop):
     assert "WIREFAULT_TAP" not in os.environ
     assert httpx.get(shop + "/items").status_code == 200
 
+CLIENT = httpx.Client(limits=httpx.Limits(keepalive_expiry=600))
+
+@pytest.mark.wirefault("unavailable")
+def test_client_from_import(shop):
+    assert CLIENT.get(shop + "/items").status_code == 503
+
+PAST = []
+
+@pytest.mark.wirefault("unavailable")
+def test_past_the_tap(shop):
+    PAST.append(_socket.socket())
+    PAST[0].connect(("127.0.0.1", int(shop.rpartition(":")[2])))
+
 def test_addresses(wirefault):
-    assert os.environ["HTTPS_PROXY"] == wirefault.proxy
-    assert os.environ["SSL_CERT_FILE"] == wirefault.ca_bundle
+    assert "HTTPS_PROXY" not in os.environ
+    assert wirefault.variables["HTTPS_PROXY"] == wirefault.proxy
+    assert wirefault.variables["SSL_CERT_FILE"] == wirefault.ca_bundle
     with pytest.raises(ValueError, match="unknown link 'shop'"):
         wirefault.url("shop")
 """
@@ -131,7 +146,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     "name",
     [
         *("test_retry", "test_allowed", "test_expected", "test_toxic", "test_async[asyncio]", "test_method"),
-        *("test_plain", "test_addresses"),
+        *("test_plain", "test_addresses", "test_client_from_import"),
     ],
 )
 def test_passes(session: Session, name: str) -> None:
@@ -144,6 +159,7 @@ def test_passes(session: Session, name: str) -> None:
         ("test_blind_retry", "failure", r"write_repeated \(risky\): POST /orders was sent again"),
         ("test_expected_in_vain", "failure", "the finding write_repeated was expected, and did not occur"),
         ("test_no_call", "failure", "unknown: the fault lose_reply never arrived: no call of the test"),
+        ("test_past_the_tap", "failure", r"connection bypassed the lab: this process to 127.0.0.1:\d+"),
         ("test_one_of_two", "failure", "unknown: the fault delay never arrived: no call of the test"),
         ("test_own_assertion", "failure", r"assert None == \['mug'\]"),
         ("test_own_skip", "skipped", "not today"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from wirefault.wiring.prompts import Prompt
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.wiring import build_wiring
 
+PROXY = "import os; print(os.environ['HTTP_PROXY'])"
 pytestmark = pytest.mark.slow
 
 REFUSED = '{"faults": [{"fault": "unavailable", "links": "tools", "when": {"nth": "1", "of": "try"}}]}'
@@ -56,7 +59,7 @@ def test_client_of_this_process_meets_fault_in_its_own_thread(
     lab: InProcessLab, configuration: Configuration, server: Recorded
 ) -> None:
     here = threading.get_ident()
-    with lab.environment(), lab.episode(Prompt("one", "one"), configuration.settings) as episode:
+    with lab.tap.active(), lab.episode(Prompt("one", "one"), configuration.settings) as episode:
         statuses = [httpx.get(f"{server.url}/{path}").status_code for path in ("a", "a")]
         assert threading.get_ident() == here
     assert statuses == [503, 200]
@@ -66,7 +69,7 @@ def test_client_of_this_process_meets_fault_in_its_own_thread(
 
 def test_block_stays_in_its_task(lab: InProcessLab, configuration: Configuration, server: Recorded) -> None:
     async def agent() -> tuple[int, Episode]:
-        with lab.environment(), lab.episode(Prompt("task", "task"), configuration.settings) as episode:
+        with lab.tap.active(), lab.episode(Prompt("task", "task"), configuration.settings) as episode:
             async with httpx.AsyncClient() as client:
                 return (await client.get(f"{server.url}/b")).status_code, episode
 
@@ -77,8 +80,11 @@ def test_block_stays_in_its_task(lab: InProcessLab, configuration: Configuration
 
 def test_environment_is_restored(lab: InProcessLab) -> None:
     before = dict(os.environ)
-    with lab.environment():
-        assert os.environ["HTTP_PROXY"] == str(lab.variables()["HTTP_PROXY"])
+    with lab.tap.active():
+        assert os.environ["WIREFAULT_FUNCTIONS"]
+        assert "HTTP_PROXY" not in os.environ  # a client that outlives the lab would keep it
+        printed = subprocess.run([sys.executable, "-c", PROXY], capture_output=True, text=True, check=True)
+    assert printed.stdout.strip() == lab.tap.variables["HTTP_PROXY"]
     assert dict(os.environ) == before
 
 

@@ -34,13 +34,12 @@ from wirefault.lab.extra import require_packages
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import LabError, print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.runner.in_process import open_tap_here
 from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.function import FunctionSubject, Probe
 from wirefault.subjects.functions.frameworks import watch as watch_frameworks
 from wirefault.subjects.subject import Subject
-from wirefault.subjects.surroundings import own_function_variables
-from wirefault.subjects.taps.this_process import open_this_process_tap
 from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.spec_file import SpecFile
 
@@ -216,8 +215,7 @@ class InPlaceEngine:
         self, lab: RunningLab, saved: SavedExperiment, stack: ExitStack
     ) -> tuple[Subject, FunctionSubject]:
         configuration = load_configuration(lab.environ(), wiring=saved.plan.configuration.wiring)
-        variables = own_function_variables(configuration.topology)
-        tap = stack.enter_context(open_this_process_tap(configuration, variables))
+        tap = stack.enter_context(open_tap_here(configuration))
 
         def poll() -> None:
             lab.look()

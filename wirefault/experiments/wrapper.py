@@ -167,7 +167,7 @@ class Wrapper:
         operations.total += 1
         began = time.perf_counter()
         try:
-            with session.lab.environment():
+            with session.lab.tap.active():
                 result = function(*args, **kwargs)
         finally:
             operations.seconds += time.perf_counter() - began

@@ -173,7 +173,7 @@ def wirefault_links() -> dict[str, object]:
 def wirefault(request: pytest.FixtureRequest, wirefault_links: object) -> Iterator[Wirefault]:
     """The lab, for this test, with its addresses.
 
-    Clients that are created while a test has it reach their servers through the lab.
+    Connections that this process opens while a test has it go through the lab.
     """
     with _marked_tests(request.config).fixture(request.node, wirefault_links) as fixture:
         yield fixture

@@ -25,22 +25,22 @@ class Wirefault:
 
     @property
     def proxy(self) -> str | None:
-        """The URL of the proxy, for clients that do not read ``HTTPS_PROXY``; None without interception."""
+        """The URL of the lab's proxy, for other programs; None without interception."""
         return self.variables.get("HTTPS_PROXY")
 
     @property
     def ca_bundle(self) -> str | None:
-        """The file with the certificates to trust, for clients that do not read ``SSL_CERT_FILE``."""
+        """The file with the certificates to trust, for other programs; None without interception."""
         return self.variables.get("SSL_CERT_FILE")
 
     @property
     def variables(self) -> Mapping[str, str | None]:
-        """The environment variables that lead clients to the lab; None removes one."""
-        return self._lab.variables()
+        """The environment variables that lead other programs to the lab; None removes one."""
+        return self._lab.tap.variables
 
     def url(self, link: str) -> str:
         """The address of a link of the wiring, behind its faults. Raises ``InputError``."""
-        topology = self._lab.topology()
+        topology = self._lab.topology
         names = topology.links.names
         if link not in names:
             hint = nearest(link, names) if names else ": name links in a file for --wirefault-wiring"

@@ -82,12 +82,12 @@ class MarkedTests:
                 pytest.skip(f"{why}: {_ASK}, or say paid=False")
             try:
                 mark = read_mark(
-                    marker.args, marker.kwargs, lab.topology().links, option(self.config, "faults")
+                    marker.args, marker.kwargs, lab.topology.links, option(self.config, "faults")
                 )
             except InputError as error:
                 pytest.fail(f"@pytest.mark.{MARKER}: {error}", pytrace=False)
             self._marks[item.nodeid] = mark
-        with lab.environment():
+        with lab_failures(), lab.tap.active():
             yield Wirefault(lab, configuration, self.seed, episode_key(item.nodeid))
 
     @contextmanager
@@ -131,7 +131,7 @@ class MarkedTests:
     def verdict(self, mark: Mark, episode: Episode, *, repeated: bool) -> TestVerdict:
         """The verdict of a finished episode; the mark's checks run now, outside of the lab."""
         run, lab = episode.run, self.running()[0]
-        with lab.outside():
+        with lab.tap.paused():
             checked = list(_checked(mark, run.record.events, answered=episode.answer is not None))
         return judge_test(
             mark, run.summary, run.record.events, run.failure, repeated=repeated, checked=checked

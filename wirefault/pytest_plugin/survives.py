@@ -29,7 +29,7 @@ def survive(
     """
     lab, configuration = tests.running()
     try:
-        mark = read_mark((), named, lab.topology().links, option(tests.config, "faults"))
+        mark = read_mark((), named, lab.topology.links, option(tests.config, "faults"))
         loaded = prompts_from_entries(prompts, "prompts", (), expect_check(configuration.wiring.links))
     except InputError as error:
         pytest.fail(f"assert_survives: {error}", pytrace=False)
@@ -67,7 +67,7 @@ def _one(
 ) -> tuple[Episode, TestVerdict]:
     lab, configuration = tests.running()
     settings = configuration.settings.model_copy(update={"seed": tests.seed, "faults": mark.faults})
-    with lab_failures(), lab.environment(), lab.episode(prompt, settings) as episode:
+    with lab_failures(), lab.tap.active(), lab.episode(prompt, settings) as episode:
         try:
             episode.answer = _called(agent, prompt.text)
         except Exception as error:  # noqa: BLE001 - an agent may raise anything: its crash

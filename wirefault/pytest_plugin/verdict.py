@@ -72,12 +72,17 @@ def judge_test(
         return verdict("failed", *map(_sentence, deviating))
     if missing := _missing(mark, summary.faults):
         kind: Kind = "not drawn" if repeated and _only_undrawn(missing) else "unknown"
-        return verdict(kind, *map(_why, missing))
+        return verdict(kind, *map(_why, missing), *_past_lab(summary))
     if absent := [rule for rule in mark.expect if rule not in names]:
         return verdict("failed", *(f"the finding {rule} was expected, and did not occur" for rule in absent))
     if open_checks := [result for result in checked if result.passed is None]:
         return verdict("unknown", *map(_sentence, open_checks))
     return verdict("passed")
+
+
+def _past_lab(summary: Summary) -> list[str]:
+    """The connections that no fault could act on, as sentences."""
+    return list(dict.fromkeys(past.sentence for past in summary.went_past))
 
 
 def _sentence(result: CheckResult) -> str:

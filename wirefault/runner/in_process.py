@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 
 from wirefault.core.errors import UserError
@@ -15,16 +15,20 @@ from wirefault.judging.judge import EpisodeJudgement
 from wirefault.lab.launcher import Lab
 from wirefault.lab.process import LabError
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import ProgressListener, PromptsRun, new_run_id, run_prompts
+from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.subjects.results import answer_result, crash_result
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 from wirefault.subjects.surroundings import make_surroundings, original_variables
-from wirefault.subjects.taps.opening import open_tap
+from wirefault.subjects.taps.opening import authority_of, trust_files
+from wirefault.subjects.taps.tap import proxy_tap
+from wirefault.subjects.taps.this_process import Interception, ThisProcessTap
+from wirefault.subjects.taps.watch import allowed
+from wirefault.wiring.links import is_model_host
 from wirefault.wiring.prompts import Prompt, Prompts
 from wirefault.wiring.topology import Topology
-from wirefault.wiring.wiring import Wiring
+from wirefault.wiring.wiring import InterceptSpec
 
 _LAB_PREFIX = "WIREFAULT_"
 
@@ -46,20 +50,45 @@ class SilentListener:
         """Ignore it."""
 
 
+@contextmanager
+def open_tap_here(configuration: Configuration) -> Iterator[ThisProcessTap]:
+    """Open the tap that leads this process to its running lab, with its files within the block.
+
+    Raises ``SettingsError``.
+    """
+    wiring, topology = configuration.wiring, configuration.topology
+    spec, ingress = wiring.intercept, topology.ingress
+    if spec is None or ingress is None:
+        variables = _changes(configuration, make_surroundings(wiring, configuration).environ)
+        yield ThisProcessTap(variables)
+        return
+    authority, is_scripted = authority_of(topology.control), spec.models == "scripted"
+    with trust_files(authority, os.environ) as trust:
+        children = proxy_tap(ingress, trust)
+        variables = _changes(configuration, make_surroundings(wiring, configuration, children).environ)
+        interception = Interception(
+            ingress,
+            authority,
+            children,
+            is_of_lab=allowed(topology, InterceptSpec()),
+            may_pass=allowed(topology, spec),
+            answers_for=lambda host: is_scripted and is_model_host(host),
+        )
+        yield ThisProcessTap(variables, interception)
+
+
 class InProcessLab:
     """A lab that is up within the block, for code of this process.
 
-    Clients of this process reach it by the variables of the wiring's links, and by the proxy tap if the
-    wiring intercepts: a network namespace would be a process of its own. Raises ``LabFailedError`` and
-    ``SettingsError``.
+    Connections of this process are intercepted if the wiring intercepts, and the variables of the wiring's
+    links are set. Raises ``LabFailedError`` and ``SettingsError``.
     """
 
-    def __init__(self, configuration: Configuration, toxiproxy: Choice, lanes: int = 1) -> None:
+    def __init__(self, configuration: Configuration, toxiproxy: Choice) -> None:
         self._configuration = configuration
-        self._lab = Lab(configuration, toxiproxy, lanes=lanes)
+        self._lab = Lab(configuration, toxiproxy)
         self._stack = ExitStack()
-        self._changes: list[Mapping[str, str | None]] = []
-        self._before: Mapping[str, str | None] | None = None
+        self._tap: ThisProcessTap | None = None
 
     def __enter__(self) -> InProcessLab:
         with ExitStack() as stack:
@@ -67,11 +96,8 @@ class InProcessLab:
                 stack.enter_context(self._lab)
             except LabError as error:
                 raise LabFailedError(f"the lab could not start: {error}") from None
-            for lane in range(len(self._lab.lanes)):
-                running = self._in_lane(self._configuration.settings, lane)
-                tap = stack.enter_context(open_tap(_by_proxy(running.wiring), running))
-                subject = make_surroundings(running.wiring, running, tap)
-                self._changes.append(_changes(running, subject.environ))
+            running = self._running(self._configuration.settings)
+            self._tap = stack.enter_context(open_tap_here(running))
             self._stack = stack.pop_all()
         return self
 
@@ -83,76 +109,36 @@ class InProcessLab:
     ) -> None:
         self._stack.close()
 
-    def topology(self, lane: int = 0) -> Topology:
-        """The addresses of that lane."""
-        return self._lab.lanes[lane]
+    @property
+    def tap(self) -> ThisProcessTap:
+        """Leads this process to the lab while it is active."""
+        assert self._tap is not None, "the lab is not up"
+        return self._tap
 
-    def variables(self, lane: int = 0) -> Mapping[str, str | None]:
-        """The changes of the environment that lead clients to the lane; None removes a variable."""
-        return self._changes[lane]
-
-    @contextmanager
-    def environment(self, lane: int = 0) -> Iterator[None]:
-        """Make the changes in ``os.environ`` within the block. Clients read it when they are created."""
-        if self._before is not None:  # an outer block has made them
-            yield
-            return
-        changes = self._changes[lane]
-        before = self._before = {name: os.environ.get(name) for name in changes}
-        _apply(changes)
-        try:
-            yield
-        finally:
-            _apply(before)
-            self._before = None
+    @property
+    def topology(self) -> Topology:
+        """Its addresses."""
+        return self._lab.topology
 
     @contextmanager
-    def outside(self, lane: int = 0) -> Iterator[None]:
-        """Undo the changes of ``environment`` within the block, for code that is not under test."""
-        if self._before is None:
-            yield
-            return
-        _apply(self._before)
-        try:
-            yield
-        finally:
-            _apply(self._changes[lane])
-
-    def run(
-        self,
-        prompts: Prompts,
-        settings: Settings,
-        subject: Subject,
-        *,
-        run_id: str = "",
-        lane: int = 0,
-        listener: ProgressListener | None = None,
-        control_in: str = "",
-    ) -> PromptsRun:
-        """Run the prompts in this thread, as ``run_prompts`` does. Raises ``LabFailedError``."""
-        self.check()
-        running = self._in_lane(settings, lane)
-        return run_prompts(
-            run_id or new_run_id(), running, subject, prompts, listener or SilentListener(), control_in
-        )
-
-    @contextmanager
-    def episode(self, prompt: Prompt, settings: Settings, *, lane: int = 0) -> Iterator[Episode]:
-        """Make the block the only attempt at that prompt, with its faults armed.
+    def episode(self, prompt: Prompt, settings: Settings) -> Iterator[Episode]:
+        """Make the block the only attempt at that prompt, with its faults armed and its connections recorded.
 
         The block stays in its thread and task; the run waits for it in another thread. After the block
         ``episode.run`` is the finished run. Raises ``LabFailedError`` if the block could not run.
         """
-        settings = settings.model_copy(update={"prompt_limit": 1})
+        self.check()
+        configuration = self._running(settings.model_copy(update={"prompt_limit": 1}))
         episode = Episode(new_run_id(), prompt)
         begun, over = threading.Event(), threading.Event()
-        subject = _Block(episode, begun, over)
+        block = _Block(episode, begun, over)
+        subject = self.tap.watched(block, self._pids)
         failures: list[BaseException] = []
 
         def carry_out() -> None:
             try:
-                episode.finished_run = self.run(
-                    Prompts([prompt]), settings, subject, run_id=episode.run_id, lane=lane
+                episode.finished_run = run_prompts(
+                    episode.run_id, configuration, subject, Prompts([prompt]), SilentListener()
                 )
             except BaseException as error:  # noqa: BLE001 - raised in the block's thread
                 failures.append(error)
@@ -163,12 +149,12 @@ class InProcessLab:
         thread.start()
         try:
             begun.wait()
-            if not subject.was_called:
+            if not block.was_called:
                 thread.join()
                 raise failures[0] if failures else LabFailedError(_why_not_begun(episode.finished_run))
             yield episode
         except KeyboardInterrupt:
-            subject.interrupted = True
+            block.interrupted = True
             raise
         except BaseException as error:
             episode.error = error
@@ -186,8 +172,11 @@ class InProcessLab:
         except LabError as error:
             raise LabFailedError(str(error)) from None
 
-    def _in_lane(self, settings: Settings, lane: int) -> Configuration:
-        return load_configuration(self._lab.environ(lane=lane), decided=settings.model_dump(mode="json"))
+    def _pids(self) -> list[int]:
+        return list(self._lab.pids().values())
+
+    def _running(self, settings: Settings) -> Configuration:
+        return load_configuration(self._lab.environ(), decided=settings.model_dump(mode="json"))
 
 
 @dataclass
@@ -243,12 +232,6 @@ def _why_not_begun(run: PromptsRun | None) -> str:
     return (run.failure if run else "") or "the episode could not begin"
 
 
-def _by_proxy(wiring: Wiring) -> Wiring:
-    if wiring.intercept is None:
-        return wiring
-    return replace(wiring, intercept=wiring.intercept.model_copy(update={"tap": "proxy"}))
-
-
 def _changes(running: Configuration, subject: Mapping[str, str]) -> dict[str, str | None]:
     """The difference between this process's environment and a subject's, without the lab's own variables."""
     own = os.environ
@@ -260,11 +243,3 @@ def _changes(running: Configuration, subject: Mapping[str, str]) -> dict[str, st
     removed = [name for name in own if name not in subject and not name.startswith(_LAB_PREFIX)]
     own_again = original_variables(own)  # a subject in another process gets these back
     return changes | dict.fromkeys((name for name in removed if name not in own_again), None)
-
-
-def _apply(changes: Mapping[str, str | None]) -> None:
-    for name, value in changes.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value

@@ -12,8 +12,8 @@ import contextvars
 import inspect
 import threading
 import time
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import Any
@@ -28,7 +28,7 @@ from wirefault.subjects.subject import (
     SubjectResult,
     limit_reached,
 )
-from wirefault.subjects.taps.this_process import ThisProcessTap
+from wirefault.subjects.taps.this_process import TapInUseError, ThisProcessTap
 
 _POLL_S = 0.02
 # for a cancelled coroutine to clean up
@@ -98,7 +98,7 @@ class FunctionSubject(Subject):
             self._probe("before", self._before, self._context(context, 1))
         agent = self._made(context)
         result: SubjectResult | None = None
-        with self._tap.active() if self._tap else nullcontext():
+        with self._intercepted():
             unstruck = replace(context, make_turn=self._unstruck(context.make_turn))
             result = converse(
                 prompt,
@@ -112,6 +112,15 @@ class FunctionSubject(Subject):
                 "after", self._after, last, result.response
             )
         return result
+
+    @contextmanager
+    def _intercepted(self) -> Iterator[None]:
+        """Intercept connections within the block."""
+        try:
+            with self._tap.active() if self._tap else nullcontext():
+                yield
+        except TapInUseError as error:
+            raise LabFailed(str(error)) from None
 
     def stop(self) -> None:
         """End its thread once its call returns."""

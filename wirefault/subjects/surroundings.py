@@ -219,12 +219,6 @@ def function_variables(
     return {FUNCTIONS_VARIABLE: place, "PYTHONPATH": path}
 
 
-def own_function_variables(topology: Topology) -> dict[str, str]:
-    """Return the variable by which this process calls its tools through the lab's ingress."""
-    place = f"{FUNCTIONS_HOST}:{FUNCTIONS_PORT} {FUNCTIONS_HOST}:{RETURN_PORT} {topology.ingress}"
-    return {FUNCTIONS_VARIABLE: place}
-
-
 class AttemptFiles:
     """``logs/runs/<run>/attempts/<episode>-<attempt>/``: an attempt's files."""
 

@@ -149,6 +149,9 @@ def test_sockets_from_before_count_only_as_listeners() -> None:
     incoming = tcp(3, CLIENT, SERVER)
     tracker.take([listener(1), tcp(2, ELSEWHERE), incoming], {1: "agent", 2: "agent", 3: "agent"})
     assert not tracker.counts
+    outgoing = tcp(4, SERVER, CLIENT)  # to a server of the process that the subject shares
+    tracker.take([listener(1), incoming, outgoing], dict.fromkeys((1, 3, 4), "agent"))
+    assert tracker.counts == {Past("tcp", SERVER, "agent"): 1}
 
 
 def test_connection_counts_once_over_snapshots() -> None:

@@ -23,15 +23,12 @@ from ipaddress import IPv4Network, ip_address
 from typing import Any
 from weakref import WeakSet
 
+from wirefault.core.errors import UserError
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.history.events import Level
-from wirefault.settings.configuration import Configuration
 from wirefault.subjects.subject import Subject
-from wirefault.subjects.taps.opening import authority_of, trust_files
-from wirefault.subjects.taps.tap import Trust, proxy_tap
-from wirefault.subjects.taps.watch import WatchedSubject, allowed, can_list_sockets
-from wirefault.wiring.links import is_model_host
-from wirefault.wiring.wiring import InterceptSpec
+from wirefault.subjects.taps.tap import Tap
+from wirefault.subjects.taps.watch import WatchedSubject, can_list_sockets
 
 # the ingress is on this machine
 _CONNECT_BOUND_S = 10.0
@@ -42,78 +39,120 @@ _LIMITS = (
 )
 
 
-class ThisProcessTap:
-    """Redirects this process's new connections while ``active``; one tap at a time is.
+class TapInUseError(UserError):
+    """Another experiment runs in this process."""
 
-    ``is_of_lab``: addresses that are called directly; ``may_pass``: those that are not reported where they
-    bypass the tap. ``answers_for``: hosts that the lab answers for, which need not be resolved. ``variables``
-    are set within the block.
+
+class ThisProcessTap:
+    """Leads this process to its lab while ``active``; one tap at a time is.
+
+    ``variables`` of the environment lead other programs to the lab; None removes one. Those that do not
+    belong to the tap of child processes are set, for clients that are made then. Without ``interception``
+    variables alone lead clients to the lab.
     """
 
-    def __init__(
-        self,
-        ingress: Address,
-        authority: str,
-        trust: Trust,
-        is_of_lab: Callable[[Address], bool],
-        may_pass: Callable[[Address], bool],
-        answers_for: Callable[[str], bool],
-        variables: Mapping[str, str],
-    ) -> None:
-        self._variables = dict(variables)
-        self._ingress = ingress
-        self._authority = authority
-        self._children = proxy_tap(ingress, trust)
-        self._is_of_lab = is_of_lab
-        self._may_pass = may_pass
-        self._answers_for = answers_for
-        self._names: defaultdict[str, set[str]] = defaultdict(set)
-        self._without_address: dict[str, str] = {}
-        self._trusting: WeakSet[ssl.SSLContext] = WeakSet()
-        self._paused = threading.Event()
+    def __init__(self, variables: Mapping[str, str | None], interception: Interception | None = None) -> None:
+        self.variables = variables
+        of_children = interception.child_variables if interception else ()
+        self._own = {name: value for name, value in variables.items() if name not in of_children}
+        self._interception = interception
+        self._blocks = 0
+        self._is_paused = False
+        self._before: Mapping[str, str | None] = {}
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Intercept within the block, and in blocks inside it. Raises ``TapInUseError``."""
+        with _LOCK:
+            if _active not in ([], [self]):
+                raise TapInUseError("another experiment runs in this process: run one after the other")
+            self._blocks += 1
+            if self._blocks == 1:
+                _active.append(self)
+                self._before = {name: os.environ.get(name) for name in self._own}
+                _set_variables(self._own)
+                if self._interception is not None:
+                    _replace_functions(self._interception)
+        try:
+            yield
+        finally:
+            with _LOCK:
+                self._blocks -= 1
+                if self._blocks == 0:
+                    _restore_functions()
+                    _set_variables(self._before)
+                    _active.remove(self)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Undo ``active`` within the block, for code that is not under test."""
+        if self._is_paused or not self._blocks:
+            yield
+            return
+        self._pause(self._before, paused=True)
+        try:
+            yield
+        finally:
+            self._pause(self._own, paused=False)
+
+    def _pause(self, variables: Mapping[str, str | None], *, paused: bool) -> None:
+        _set_variables(variables)
+        self._is_paused = paused
+        if self._interception is not None:
+            self._interception.is_paused = paused
 
     def watched(self, subject: Subject, lab_pids: Callable[[], Collection[int]]) -> Subject:
         """Return the subject, whose attempts record the connections that bypassed the tap.
 
         Its notes are for the user. ``lab_pids`` returns the processes of the lab.
         """
+        if self._interception is None:
+            return subject
         can_watch = can_list_sockets()
         notes: list[tuple[Level, str]] = [("info", "tap: this process")]
         if not can_watch:
             notes.append(("warning", f"{_LIMITS}; this system cannot detect that"))
         subject.notes = [*subject.notes, *notes]
-        return WatchedSubject(subject, self._may_pass, lab_pids) if can_watch else subject
+        return WatchedSubject(subject, self._interception.may_pass, lab_pids) if can_watch else subject
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Intercept within the block. Raises ``RuntimeError`` if another tap of this process is active."""
-        if not _ACTIVE.acquire(blocking=False):
-            raise RuntimeError("another experiment runs in this process: run one after the other")
-        replaced = list(_replacements(self))
-        before = {name: os.environ.get(name) for name in self._variables}
-        try:
-            os.environ.update(self._variables)
-            for owner, name, function in replaced:
-                setattr(owner, name, function)
-            yield
-        finally:
-            for owner, name, _ in replaced:
-                _restore(owner, name)
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
-            _ACTIVE.release()
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Let connections pass within the block, such as those of a user's own probe."""
-        self._paused.set()
-        try:
-            yield
-        finally:
-            self._paused.clear()
+def _set_variables(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+class Interception:
+    """Stands in for functions of sockets, TLS and processes: connections go to the ``ingress``.
+
+    ``authority`` is the certificate that TLS contexts trust, ``children`` the tap of processes that start.
+    ``is_of_lab``: addresses that are called directly. ``may_pass``: addresses that may bypass the tap.
+    ``answers_for``: hosts that the lab answers for, which need not be resolved.
+    """
+
+    def __init__(
+        self,
+        ingress: Address,
+        authority: str,
+        children: Tap,
+        *,
+        is_of_lab: Callable[[Address], bool],
+        may_pass: Callable[[Address], bool],
+        answers_for: Callable[[str], bool],
+    ) -> None:
+        self.may_pass = may_pass
+        self.is_paused = False
+        self._ingress = ingress
+        self._authority = authority
+        self.child_variables = frozenset((*children.variables, *children.appended, *children.removed))
+        self._children = children
+        self._is_of_lab = is_of_lab
+        self._answers_for = answers_for
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
+        self._without_address: dict[str, str] = {}
+        self._trusting: WeakSet[ssl.SSLContext] = WeakSet()
 
     def connect(self, client: socket.socket, address: Any) -> None:
         """Connect to the ingress instead of a server; to anything else as usual. Raises ``OSError``."""
@@ -135,7 +174,7 @@ class ThisProcessTap:
     def _target(self, client: socket.socket, address: Any) -> Address | None:
         """The server by its name, if only one name has that address; None for what is not intercepted."""
         is_stream = client.type & socket.SOCK_STREAM == socket.SOCK_STREAM
-        if self._paused.is_set() or client.family not in (socket.AF_INET, socket.AF_INET6) or not is_stream:
+        if self.is_paused or client.family not in (socket.AF_INET, socket.AF_INET6) or not is_stream:
             return None
         host, port = str(address[0]), int(address[1])
         if self._is_of_lab(Address(host, port)):
@@ -149,7 +188,7 @@ class ThisProcessTap:
         """Resolve a name as usual, and remember whose address it is. Raises ``OSError``."""
         if isinstance(host, bytes):  # as anyio has it, and so the asynchronous clients of httpx
             host = host.decode("ascii", "replace")
-        if self._paused.is_set() or not isinstance(host, str) or _is_address(host) or is_loopback(host):
+        if self.is_paused or not isinstance(host, str) or _is_address(host) or is_loopback(host):
             return _GETADDRINFO(host, *arguments, **options)
         known = self._without_address.get(host)
         if known is None and not self._answers_for(host):
@@ -169,42 +208,20 @@ class ThisProcessTap:
 
     def trusted(self, context: ssl.SSLContext) -> None:
         """Make the client's context trust the lab's authority."""
-        if context not in self._trusting and not self._paused.is_set():
+        if context not in self._trusting and not self.is_paused:
             self._trusting.add(context)
             with suppress(ssl.SSLError):  # it has the certificate
                 context.load_verify_locations(cadata=self._authority)
 
     def environ(self, environ: Mapping[str, str] | None) -> Mapping[str, str] | None:
         """The environment of a process that starts within the block."""
-        if self._paused.is_set():
+        if self.is_paused:
             return environ
         return self._children.environ(os.environ if environ is None else environ)
 
 
-@contextmanager
-def open_this_process_tap(
-    configuration: Configuration, variables: Mapping[str, str]
-) -> Iterator[ThisProcessTap]:
-    """Make the tap for code of this process, with its files within the block.
-
-    ``variables`` are set while it is active. The lab must have an ingress. Raises ``SettingsError``.
-    """
-    topology, spec = configuration.topology, configuration.wiring.intercept or InterceptSpec()
-    assert topology.ingress is not None
-    authority, is_scripted = authority_of(topology.control), spec.models == "scripted"
-    with trust_files(authority, os.environ) as trust:
-        yield ThisProcessTap(
-            topology.ingress,
-            authority,
-            trust,
-            is_of_lab=allowed(topology, InterceptSpec()),
-            may_pass=allowed(topology, spec),
-            answers_for=lambda host: is_scripted and is_model_host(host),
-            variables=variables,
-        )
-
-
-_ACTIVE = threading.Lock()
+_LOCK = threading.Lock()
+_active: list[ThisProcessTap] = []  # at most one: the functions below belong to the whole process
 _CONNECT = _socket.socket.connect
 _GETADDRINFO = socket.getaddrinfo
 _ORIGINALS: dict[tuple[type | Any, str], Any] = {
@@ -215,15 +232,26 @@ _ORIGINALS: dict[tuple[type | Any, str], Any] = {
 }
 
 
-def _restore(owner: Any, name: str) -> None:
-    original = _ORIGINALS.get((owner, name))
-    if original is None:  # inherited
-        delattr(owner, name)
-    else:
-        setattr(owner, name, original)
+_replaced: list[tuple[Any, str]] = []
 
 
-def _replacements(tap: ThisProcessTap) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+def _replace_functions(interception: Interception) -> None:
+    for owner, name, function in list(_replacements(interception)):
+        _replaced.append((owner, name))
+        setattr(owner, name, function)
+
+
+def _restore_functions() -> None:
+    while _replaced:
+        owner, name = _replaced.pop()
+        original = _ORIGINALS.get((owner, name))
+        if original is None:  # inherited
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
+
+
+def _replacements(tap: Interception) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
     wrap_socket = _ORIGINALS[ssl.SSLContext, "wrap_socket"]
     wrap_bio = _ORIGINALS[ssl.SSLContext, "wrap_bio"]
     start = _ORIGINALS[subprocess.Popen, "__init__"]

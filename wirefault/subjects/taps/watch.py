@@ -158,8 +158,8 @@ class Past:
 class BypassTracker:
     """Collects connections that bypass the lab.
 
-    ``is_allowed``: addresses of the lab, and hosts that may pass. ``earlier``: sockets from before the
-    attempt, by inode.
+    ``is_allowed``: addresses of the lab, and hosts that may pass. ``earlier``: inodes of sockets from before
+    the attempt; servers among them are not the subject's, such as those of a test.
     """
 
     def __init__(self, is_allowed: Callable[[Address], bool], earlier: Collection[int] = ()) -> None:
@@ -167,6 +167,7 @@ class BypassTracker:
         self._known: set[int] = set(earlier)
         self._earlier = frozenset(earlier)
         self._listening: set[int] = set()
+        self._earlier_servers: set[int] = set()
         self._udp: set[int] = set()
         self._past: defaultdict[Past, set[int]] = defaultdict(set)
 
@@ -177,7 +178,9 @@ class BypassTracker:
     def take(self, sockets: Iterable[SystemSocket], socket_owners: Mapping[int, str]) -> None:
         """Take one snapshot: the system's sockets, and the subject's programs by socket."""
         own = [each for each in sockets if each.inode in socket_owners]
-        self._listening |= {each.local.port for each in own if each.listens}
+        listening = [each for each in own if each.listens]
+        self._listening |= {each.local.port for each in listening if each.inode not in self._earlier}
+        self._earlier_servers |= {each.local.port for each in listening if each.inode in self._earlier}
         ends = {(each.local, each.remote) for each in own}
         for each in own:
             if each.inode in self._earlier:
@@ -187,7 +190,8 @@ class BypassTracker:
                 self._udp.add(each.inode)
                 continue
             self._known.add(each.inode)
-            if self._leads_past(each) and (each.remote, each.local) not in ends:
+            is_inside = (each.remote, each.local) in ends and each.remote.port not in self._earlier_servers
+            if self._leads_past(each) and not is_inside:
                 self._past[Past(each.protocol, each.remote, socket_owners[each.inode])].add(each.inode)
 
     def take_earlier(
@@ -201,7 +205,7 @@ class BypassTracker:
     def _leads_past(self, each: SystemSocket) -> bool:
         if each.listens or each.remote.port in _NO_CALLS or self._is_allowed(each.remote):
             return False
-        if each.protocol == "tcp" and each.local.port in self._listening:
+        if each.protocol == "tcp" and each.local.port in self._listening | self._earlier_servers:
             return False  # an incoming connection
         stays_here = is_loopback(each.remote.host) or each.remote.host == each.local.host
         return not (stays_here and each.remote.port in self._listening)
