@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import ctypes
 import inspect
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any
 
@@ -31,8 +32,9 @@ from wirefault.subjects.subject import (
 from wirefault.subjects.taps.this_process import TapInUseError, ThisProcessTap
 
 _POLL_S = 0.02
-# for a cancelled coroutine to clean up
-_CANCEL_BOUND_S = 2.0
+# for a function to end after its time
+_END_BOUND_S = 2.0
+_BY_NAME = 'name the function as subject="module:function", which runs in a process that can be ended'
 # how an object that cannot be called itself is usually called
 _METHODS = ("run", "invoke", "ask", "chat")
 
@@ -85,15 +87,24 @@ class FunctionSubject(Subject):
         self._poll = poll
         self._before, self._after = before, after
         self._thread = _Thread()
-        self._hanging: concurrent.futures.Future[Any] | None = None
+        self._abandoned: list[_Abandoned] = []
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
-        if self._hanging is not None and not self._hanging.done():
+        earlier = self._abandoned = [call for call in self._abandoned if not call.future.done()]
+        if any(call.is_active for call in earlier):
+            raise LabFailed(f"a coroutine of an earlier attempt runs although it was cancelled; {_BY_NAME}")
+        result = self._attempt(prompt, context)
+        if any(call.future.done() for call in earlier):
+            raise LabFailed(f"the function returned from an earlier attempt during this one; {_BY_NAME}")
+        if earlier and result.ended_by == "limit":
             raise LabFailed(
-                "the function still runs since an earlier attempt, and a thread cannot be ended:"
-                ' name it as subject="module:function", which runs in a process that can be'
+                "the function still hangs in an earlier attempt, which may be why it hangs in this one;"
+                f" {_BY_NAME}"
             )
-        self._hanging = None
+        return result
+
+    def _attempt(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        abandoned = len(self._abandoned)
         if self._before is not None:
             self._probe("before", self._before, self._context(context, 1))
         agent = self._made(context)
@@ -105,7 +116,7 @@ class FunctionSubject(Subject):
                 unstruck,
                 lambda text, number, seconds: self._turn(agent, text, number, seconds, context),
             )
-        if self._after is not None and self._hanging is None:
+        if self._after is not None and len(self._abandoned) == abandoned:
             last = self._context(context, max(len(result.answers), 1))
             identity = context.identity
             self.probed[identity.episode, identity.attempt] = self._probe(
@@ -150,18 +161,33 @@ class FunctionSubject(Subject):
             return self._wait(call, seconds)
         except concurrent.futures.TimeoutError:
             if not call.done():
-                self._thread.cancel()
-                concurrent.futures.wait([call], _CANCEL_BOUND_S)
-                if not call.done():
-                    self._hanging, self._thread = call, _Thread()
+                self._end(call)
                 raise AttemptOver(limit_reached(context.settings.attempt_time)) from None
             raise AttemptOver(crash_result(TimeoutError("the function raised TimeoutError"))) from None
-        except KeyboardInterrupt:  # the run ends; a coroutine ends with it
-            self._thread.cancel()
+        except KeyboardInterrupt:  # the run ends, and the function with it
+            self._thread.interrupt()
             raise
         except (Exception, asyncio.CancelledError, SystemExit) as error:  # noqa: BLE001 - its crash
             crash = error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
             raise AttemptOver(crash_result(crash)) from None
+
+    def _end(self, call: concurrent.futures.Future[Any]) -> None:
+        """End the call as a process would be ended; one that does not end is left behind in its thread."""
+        task = self._thread.interrupt()
+        if self._tap is not None:
+            self._tap.close_connections()
+        concurrent.futures.wait([call], _END_BOUND_S)
+        if task is not None and not call.done() and self._loop is None:
+            self._thread.interrupt_function()
+            concurrent.futures.wait([call], _END_BOUND_S)
+        if not call.done():
+            is_active = task is not None and self._loop is not None
+            self._abandoned = [*self._abandoned, _Abandoned(call, is_active)]
+            self._thread = _Thread()
+        elif task is not None and not task.done():
+            self._thread = _Thread()  # nothing runs the other thread's loop any more
+        else:
+            self._thread.withdraw()
 
     def _probe(self, name: str, probe: Probe, *arguments: object) -> object:
         try:
@@ -206,6 +232,15 @@ class FunctionSubject(Subject):
         )
 
 
+@dataclass(frozen=True)
+class _Abandoned:
+    """A call that did not end."""
+
+    future: concurrent.futures.Future[Any]
+    is_active: bool
+    """It is a coroutine that ignored its cancellation; else it waits, and runs no code."""
+
+
 class _Thread:
     """One thread that makes all calls, in the context variables of its maker. It never keeps the process
     alive.
@@ -235,11 +270,28 @@ class _Thread:
             self._thread.start()
         return future
 
-    def cancel(self) -> None:
-        """Cancel the coroutine in progress, if there is one."""
+    def interrupt(self) -> asyncio.Task[Any] | None:
+        """Cancel the coroutine in progress and return its task; interrupt anything else."""
+        if self._task is None:
+            self.interrupt_function()
+            return None
+        loop, task = self._task
+        loop.call_soon_threadsafe(task.cancel)
+        return task
+
+    def interrupt_function(self) -> None:
+        """Raise ``SystemExit`` in this thread once it runs Python code, and not while it waits for a lock."""
+        self._raise(ctypes.py_object(SystemExit))
         if self._task is not None:
-            loop, task = self._task
-            loop.call_soon_threadsafe(task.cancel)
+            self._task[0].call_soon_threadsafe(lambda: None)  # wakes a loop that waits
+
+    def withdraw(self) -> None:
+        """Take the exception back if its function has returned before it."""
+        self._raise(None)
+
+    def _raise(self, exception: ctypes.py_object[type[BaseException]] | None) -> None:
+        if self._thread is not None and self._thread.ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), exception)
 
     def close(self) -> None:
         self._calls.put(None)
@@ -247,8 +299,13 @@ class _Thread:
     def _work(self) -> None:
         with asyncio.Runner() as runner:
             self._runner = runner
-            while (call := self._calls.get()) is not None:
-                call()
+            while True:
+                try:
+                    if (call := self._calls.get()) is None:
+                        return
+                    call()
+                except (SystemExit, concurrent.futures.InvalidStateError):
+                    pass  # the exception of ``interrupt_function`` came when the function had just returned
 
     def _result_of(self, function: Callable[[], object], loop: asyncio.AbstractEventLoop | None) -> object:
         result = function()

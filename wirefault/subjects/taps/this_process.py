@@ -14,6 +14,7 @@ import _socket
 import os
 import socket
 import ssl
+import stat
 import subprocess
 import threading
 from collections import defaultdict
@@ -101,6 +102,11 @@ class ThisProcessTap:
         if self._interception is not None:
             self._interception.is_paused = paused
 
+    def close_connections(self) -> None:
+        """End the connections of this process to the lab, as if it had ended."""
+        if self._interception is not None:
+            self._interception.close_connections()
+
     def watched(self, subject: Subject, lab_pids: Callable[[], Collection[int]]) -> Subject:
         """Return the subject, whose attempts record the connections that bypassed the tap.
 
@@ -183,6 +189,20 @@ class Interception:
         names = set() if is_loopback(host) else self._names.get(host, set())
         name = next(iter(names)) if len(names) == 1 else host
         return Address(name.encode("idna").decode() if not name.isascii() else name, port)
+
+    def close_connections(self) -> None:
+        """End the connections to the ingress, for both sides. Their sockets stay open."""
+        for descriptor in map(int, os.listdir("/dev/fd")):  # noqa: PTH208 - the names are all that is needed
+            with suppress(OSError):  # closed since, or not connected
+                if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                    continue
+                with socket.socket(fileno=os.dup(descriptor)) as connection:
+                    peer = connection.getpeername()
+                    if connection.family in (socket.AF_INET, socket.AF_INET6) and self._is_ingress(peer):
+                        connection.shutdown(socket.SHUT_RDWR)
+
+    def _is_ingress(self, peer: tuple[Any, ...]) -> bool:
+        return Address(str(peer[0]).removeprefix("::ffff:"), int(peer[1])) == self._ingress
 
     def resolve(self, host: Any, *arguments: Any, **options: Any) -> list[Any]:
         """Resolve a name as usual, and remember whose address it is. Raises ``OSError``."""
