@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import click
+import httpx
 import pytest
 from click.testing import CliRunner
 
@@ -22,12 +24,12 @@ from tests.lab.demos import environ_in
 from tests.pytest_plugin.suites import run_suite
 from tests.support import ROOT
 from tests.upstream import Upstream, requests_of
-from wirefault import faults
+from wirefault import Experiment, faults
 from wirefault.cli.main import main
 from wirefault.core.plain_data import plain_data, read_yaml
 from wirefault.core.plugins import load_function
 from wirefault.experiments.assertions.registry import parse_assertion
-from wirefault.experiments.experiment import Arm, Experiment
+from wirefault.experiments.experiment import Arm
 from wirefault.experiments.expression import parse_expression
 from wirefault.experiments.measures import known_names
 from wirefault.faults.registry import REGISTRY
@@ -222,6 +224,24 @@ def test_page_function_runs_in_place(part: str, report: str) -> None:
 
 
 @pytest.mark.slow
+def test_function_in_place_runs_by_command(folder: Path) -> None:
+    text = python("lambda history").replace("report = Experiment(", "weather = Experiment(")
+    (folder / "here.py").write_text(text.partition(").run()")[0] + ")\n", encoding="utf-8")
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    urls = {name: os.environ[name] for name in ("OPENAI_BASE_URL", "WEATHER_URL")}
+    environ = environ_in(folder, PATH=path, **urls)
+    ended = wirefault(folder, environ, "run", "here.py:weather", "--toxiproxy", "embedded", "--json")
+    assert json.loads(ended.stdout)["verdict"] == "held", ended.stderr
+    assert ended.returncode == 0 and "agent: yours, my_agent:ask, in this process" in ended.stderr
+    refused = wirefault(folder, environ, "run", "here:weather", "--workers", "2")
+    assert refused.returncode == 64 and "runs one episode at a time" in refused.stderr
+    refused = wirefault(folder, environ, "run", "--again", "latest")
+    assert refused.returncode == 64 and "name the experiment, too, as MODULE:NAME" in refused.stderr
+    again = wirefault(folder, environ, "run", "--again", "latest", "here:weather", "--json")
+    assert json.loads(again.stdout)["verdict"] == "held", again.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 def test_page_names_are_parts_of_report() -> None:
     names: dict[str, Any] = {}
@@ -298,6 +318,45 @@ def test_page_assertion_is_called(folder: Path) -> None:
     is_polite = load_function(f"{folder}/polite.py:is_polite")
     answers = ["Oslo, please", "Oslo", None]
     assert [is_polite(SimpleNamespace(answer=answer)) for answer in answers] == [True, False, None]
+
+
+class Retrying:
+    """An agent with a memory, which asks for the weather again once."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, str]] = []
+
+    def run(self, prompt: str) -> str:
+        self.messages.append({"role": "user", "content": prompt})
+        url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+        httpx.post(url, json={"model": "any", "messages": self.messages}).raise_for_status()
+        for _ in range(2):
+            reply = httpx.get(os.environ["WEATHER_URL"] + "/forecast")
+            if reply.is_success:
+                return (
+                    f"{reply.json()['degrees']} degrees in {'Rome' if 'Rome' in prompt else 'Oslo'}, please."
+                )
+        raise RuntimeError("quota of tries")
+
+
+@pytest.mark.slow
+def test_page_assertions_judge_episode(folder: Path) -> None:
+    entries = [data_of(here) for _, [here] in rows("Assertions")]
+    entries = [
+        f"callable: {folder}/polite.py:is_polite" if "callable" in entry else entry for entry in entries
+    ]
+    report = Experiment(
+        subject=Retrying,
+        prompts=[{"turns": ["What is the weather in Oslo?", "And in Rome?"]}],
+        faults=[faults.server_error(link="tools", first_calls=1, of="try")],
+        assertions=[data_of(entry) if isinstance(entry, str) else entry for entry in entries],
+        checks=[{"statement": "tokens <= 10000"}, "no crash"],
+        seed=1,
+    ).run()
+    checks = [check for check in report.checks if check.arm == "method"]
+    assert len(checks) == 1 + len(entries) + 2
+    failed = {check.statement: check.verdict for check in checks if check.verdict != "held"}
+    assert failed == {"error_expected: quota": "deviated"}  # there was no error
 
 
 def test_page_operation_is_executed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

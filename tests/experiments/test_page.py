@@ -76,9 +76,18 @@ def test_python_experiment_plans_like_file(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "checks.py").write_text(program, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "checks", raising=False)
     page = planned("checks:orders", "--seed", "4", "--only", "1")
     assert "A lost reply does not make my agent order twice" in page and "3 episodes, seed 4" in page
-    for name, message in [("checks:Arm", "must be a wirefault"), ("nowhere:x", "cannot be imported")]:
+    assert planned("checks.py:orders", "--seed", "4", "--only", "1") == page.replace("checks:", "checks.py:")
+    (tmp_path / "json.py").write_text("")  # hidden by the standard library's, which is loaded
+    refusals = [
+        ("checks:Arm", "must be a wirefault"),
+        ("nowhere:x", "cannot be imported"),
+        ("nowhere.py:x", "no file nowhere.py"),
+        ("json.py:x", "another module has the name json: rename the file"),
+    ]
+    for name, message in refusals:
         refused = CliRunner().invoke(main, ["plan", name])
         assert refused.exit_code == 64 and message in refused.output
 

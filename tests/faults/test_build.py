@@ -38,6 +38,26 @@ def test_builder_has_parameters_and_conditions() -> None:
     }
 
 
+def test_every_condition_of_a_fault_set_can_be_built() -> None:
+    entry = faults.delay(
+        link="tools",
+        ms=5,
+        probability=0.5,
+        first_calls=2,
+        of="try",
+        turn="2-",
+        cooldown=1,
+        only_header={"X-Team": "blue"},
+        during={"start": 1, "duration": 2},
+        together=True,
+    )
+    [read] = build_set({"faults": [entry]}, "built", REGISTRY, None).faults
+    assert (read.when.of, read.when.first, read.when.cooldown) == ("try", 2, 1)
+    assert read.only.header == {"X-Team": "blue"}
+    assert read.dose.together and len(read.dose.during) == 1
+    assert build_set({"faults": [faults.empty(model_requests=2)]}, "built", REGISTRY, None).faults
+
+
 def test_unknown_names_are_errors() -> None:
     with pytest.raises(AttributeError, match="no fault 'rate_limits'"):
         _ = faults.rate_limits

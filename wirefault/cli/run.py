@@ -189,10 +189,10 @@ _PATH = click.Path(path_type=Path)
 def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: Any) -> None:
     """Run experiments to their verdict, or a wiring without a hypothesis.
 
-    A target is an experiment's file, a folder of them, a module's object, or a wiring file; without one,
-    ./wirefault.yaml is run. COMMAND, after --, is the agent: it is run for each prompt, and {prompt} in it is
-    the prompt. With --lab the prompts go through the lab that is up. The exit code is the verdict: 0 held, 1
-    deviated, 2 unknown.
+    A target is an experiment's file, a folder of them, an experiment in Python (MODULE:NAME, FILE.py:NAME) or
+    a wiring file; without one, ./wirefault.yaml is run. COMMAND, after --, is the agent: it is run for each
+    prompt, and {prompt} in it is the prompt. With --lab the prompts go through the lab that is up. The exit
+    code is the verdict: 0 held, 1 deviated, 2 unknown.
     """
     if chosen["resume"] or chosen["again"]:
         sys.exit(_run_saved(context, chosen, targets))

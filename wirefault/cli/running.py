@@ -22,6 +22,7 @@ from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.evidence import AlteredError
+from wirefault.experiments.experiment import IN_PLACE, Experiment
 from wirefault.experiments.experiment_file import (
     ExperimentFile,
     experiments_below,
@@ -94,6 +95,7 @@ def resumed_experiment(experiment: str, out: Path | None, files: Sequence[Path] 
     """Load the saved experiment of that id, to run the rest of it. Raises ``UserError``."""
     saved = saved_experiment(experiment, out, files)
     saved.require_own_plan("--resume", with_code=False)
+    _check_function(saved)
     return saved
 
 
@@ -108,7 +110,18 @@ def repeated_experiment(
     saved, arm_of_run = saved_plan(logs_in(environ), name, environ)
     saved = _trusting(saved, files, environ)
     saved.require_own_plan("--again", with_code=True)
+    _check_function(saved)
     return saved_anew(repeated_part(saved.plan, episodes, arms or arm_of_run))
+
+
+def _check_function(saved: SavedExperiment) -> None:
+    """Raise ``InputError`` if its subject was a function of a process that has ended."""
+    subject = saved.plan.experiment.subject
+    if isinstance(subject, str) and subject.startswith(IN_PLACE):
+        raise InputError(
+            f"its subject was the function {subject.removeprefix(IN_PLACE)} of the process that ran it:"
+            " name the experiment, too, as MODULE:NAME"
+        )
 
 
 def _trusting(saved: SavedExperiment, files: Sequence[Path], environ: Mapping[str, str]) -> SavedExperiment:
@@ -116,13 +129,19 @@ def _trusting(saved: SavedExperiment, files: Sequence[Path], environ: Mapping[st
         return saved
     if len(files) > 1:
         raise InputError(f"name one file, the one of {saved.experiment_id}, not {len(files)}")
-    if is_wiring_file(files[0]):
+    named = is_module_name(files[0])
+    if not named and is_wiring_file(files[0]):
         wiring = load_wiring(files[0])
         plan = replace(saved.plan, configuration=replace(saved.plan.configuration, wiring=wiring))
         return saved.trusting(plan)
-    plans = [plan_experiment(each, environ) for each in load_experiments(files[0])]
+    loaded = load_from_module(str(files[0])) if named else load_experiments(files[0])
+    plans = [plan_experiment(each, environ) for each in loaded]
     plan = next((each for each in plans if each.experiment.title == saved.plan.experiment.title), plans[0])
-    return saved.trusting(plan)
+    trusted = saved.trusting(plan)
+    if plan.experiment.is_in_place:
+        experiment = saved.plan.experiment.model_copy(update={"subject": plan.experiment.subject})
+        trusted = replace(trusted, plan=replace(saved.plan, experiment=experiment))
+    return trusted
 
 
 def saved_anew(plan: ExperimentPlan) -> SavedExperiment:
@@ -175,6 +194,7 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
         if file is not None and not file.absolute().parent.is_dir():
             raise InputError(f"{option} {file}: no folder {file.parent}")
     for plan in plans:
+        _check_place(plan.experiment, how)
         if how.engine == "local" and not plan.subject:  # another machine may have what is missing here
             check_program(plan.configuration.wiring, plan.configuration.environ)
     results: list[ExperimentResult] = []
@@ -221,7 +241,8 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     require_packages(configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
     _check_files(configuration)
-    engine = _engine(how.engine)
+    _check_place(saved.plan.experiment, how)
+    engine = _engine(how, saved)
     console = plain_console(stderr=how.as_json)  # with --json, standard output contains only the object
     console.print(saved.plan.experiment.title, style="bold", markup=False)
     for line in head_lines(saved.plan):
@@ -248,8 +269,21 @@ def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[R
     return RunProgress(console) if visible else nullcontext()
 
 
-def _engine(name: str) -> Engine:
-    if name == "local":
+def _check_place(experiment: Experiment, how: RunOptions) -> None:
+    """Raise ``InputError`` if the subject is a function that cannot be called in this way."""
+    if experiment.is_in_place and (how.engine != "local" or how.workers not in ("1", "auto")):
+        raise InputError(
+            "its subject is a function of this process, which runs one episode at a time:"
+            ' name it as subject="module:function" for --workers and --engine'
+        )
+
+
+def _engine(how: RunOptions, saved: SavedExperiment) -> Engine:
+    if saved.plan.experiment.is_in_place:
+        from wirefault.experiments.in_place import EventSink, Hooks, InPlaceEngine
+
+        return InPlaceEngine(saved.plan.experiment.subject, EventSink(saved, None), Hooks())
+    if how.engine == "local":
         return LocalEngine()
     from wirefault.experiments.ray_engine import RayEngine
 

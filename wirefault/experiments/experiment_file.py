@@ -72,20 +72,27 @@ def _experiments_in(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
 
 
 def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
-    """Import the ``Experiment`` named ``module:name``; paths are relative to the working directory.
+    """Import the ``Experiment`` named ``module:name`` or ``file.py:name``.
 
+    Its paths are relative to the working directory.
     ``changes`` as in ``load_experiments``. Raises ``InputError``.
     """
-    module_name, _, attribute = name.partition(":")
-    sys.path.insert(0, str(Path.cwd()))
+    module_name, _, attribute = name.rpartition(":")
+    file = Path(module_name).absolute() if module_name.endswith(".py") else None
+    if file is not None and not file.is_file():
+        raise InputError(f"{name}: no file {module_name}")
+    sys.path.insert(0, str(file.parent if file else Path.cwd()))
     try:
-        target = getattr(import_module(module_name), attribute, None)
+        module = import_module(file.stem if file else module_name)
     except (ImportError, SyntaxError, ValueError) as error:
         raise InputError(f"{name}: {module_name} cannot be imported: {error}") from None
+    if file is not None and Path(getattr(module, "__file__", None) or "").resolve() != file.resolve():
+        raise InputError(f"{name}: another module has the name {file.stem}: rename the file")
+    target = getattr(module, attribute, None)
     if not isinstance(target, Experiment):
         raise InputError(f"{name}: must be a wirefault.experiments.experiment.Experiment, not {target!r:.60}")
-    file = _changed(SpecFile(name, target.model_dump(exclude_unset=True)), changes or {})
-    return list(_experiments_in(file, Path()))
+    spec = _changed(SpecFile(name, target.model_dump(exclude_unset=True)), changes or {})
+    return list(_experiments_in(spec, Path()))
 
 
 def _changed(file: SpecFile, changes: Mapping[str, Any]) -> SpecFile:
@@ -120,9 +127,10 @@ def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
 
 
 def is_module_name(target: Path) -> bool:
-    """Whether the text is ``module:name``, not a file."""
-    module_name, colon, attribute = str(target).partition(":")
-    return bool(colon) and all(map(str.isidentifier, (*module_name.split("."), attribute)))
+    """Whether the text is ``module:name`` or ``file.py:name``, not a file."""
+    module_name, colon, attribute = str(target).rpartition(":")
+    is_named = module_name.endswith(".py") or all(map(str.isidentifier, module_name.split(".")))
+    return bool(colon) and attribute.isidentifier() and is_named
 
 
 def files_meant(target: Path) -> list[Path]:

@@ -1,7 +1,8 @@
 """Builders of faults: ``faults.rate_limit(link="model", nth=1)`` is an entry of a fault set.
 
 made by `make docs`; do not edit. Parameters after ``probability`` say when and at which requests it acts, as
-``when`` and ``only`` of a fault set do; ``after_calls`` is ``when: {after: ...}``.
+``when`` and ``only`` of a fault set do; ``after_calls`` is ``when: {after: ...}``; ``during`` and
+``together`` are keys of the entry.
 """
 
 from __future__ import annotations
@@ -22,14 +23,20 @@ class Conditions(TypedDict, total=False):
     after_calls: int
     first_calls: int
     every: int
+    of: Literal["call", "try"]
     turn: Range
+    model_requests: Range
     persistent: bool
     at_most: int
+    cooldown: int
     tool: str
     only_method: str
     only_path: str
+    only_header: Mapping[str, str]
     only_json: Mapping[str, Any]
     episodes: Sequence[str]
+    during: Mapping[str, Any] | Sequence[Mapping[str, Any]]
+    together: bool
 
 
 _WHEN = {
@@ -38,17 +45,22 @@ _WHEN = {
     "after_calls": "after",
     "first_calls": "first",
     "every": "every",
+    "of": "of",
     "turn": "turn",
+    "model_requests": "model_requests",
     "persistent": "persistent",
     "at_most": "at_most",
+    "cooldown": "cooldown",
 }
 _ONLY = {
     "tool": "tool",
     "only_method": "method",
     "only_path": "path",
+    "only_header": "header",
     "only_json": "json",
     "episodes": "episodes",
 }
+_DOSE = ("during", "together")
 
 
 def _entry(fault: str, link: Link, parameters: Mapping[str, Any], conditions: Mapping[str, Any]) -> Entry:
@@ -56,13 +68,13 @@ def _entry(fault: str, link: Link, parameters: Mapping[str, Any], conditions: Ma
     chosen = {name: value for name, value in parameters.items() if value is not None}
     when = {_WHEN[name]: value for name, value in conditions.items() if name in _WHEN}
     only = {_ONLY[name]: _plain(value) for name, value in conditions.items() if name in _ONLY}
-    unknown = conditions.keys() - _WHEN.keys() - _ONLY.keys()
-    if unknown:
-        raise TypeError(f"{fault}: unknown condition {min(unknown)}; known: {', '.join([*_WHEN, *_ONLY])}")
+    known = [*_WHEN, *_ONLY, *_DOSE]
+    if unknown := conditions.keys() - set(known):
+        raise TypeError(f"{fault}: unknown condition {min(unknown)}; known: {', '.join(known)}")
     for key, part in (("with", chosen), ("when", when), ("only", only)):
         if part:
             entry[key] = part
-    return entry
+    return entry | {name: _plain(conditions[name]) for name in _DOSE if name in conditions}
 
 
 def _plain(value: Any) -> Any:

@@ -37,6 +37,7 @@ from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
 from wirefault.stats.rates import percent
+from wirefault.subjects.function import function_label
 from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, PythonSpec, ServiceSpec
 from wirefault.wiring.wiring import Wiring
 
@@ -276,7 +277,10 @@ def _details(check: Check) -> Iterator[str]:
 
 def head_lines(plan: ExperimentPlan) -> Iterator[str]:
     """Yield whose agent is run, which prompts lack an oracle that a statement needs, and hopeless counts."""
-    yield agent_line(plan.configuration.wiring, plan.subject)
+    if plan.experiment.is_in_place:
+        yield f"agent: yours, {function_label(plan.experiment.subject)}, in this process"
+    else:
+        yield agent_line(plan.configuration.wiring, plan.subject)
     lines = (*oracle_lines(plan), *count_lines(plan), *undecidable_lines(plan))
     yield from (f"warning: {one_line(line)}" for line in lines)
 

@@ -249,7 +249,7 @@ class Links:
     @cached_property
     def function_names(self) -> frozenset[str]:
         """Return the names of the links whose calls are functions of the subject."""
-        return frozenset(link.name for link in self._links if link.upstream == PYTHON)
+        return frozenset(link.name for link in self._links if link.is_in_process)
 
     @cached_property
     def declared_tools(self) -> frozenset[str]:

@@ -77,6 +77,25 @@ BY_MODEL = opaque(
     model_request(105.0, reply_body=reply(("send", {"to": "bob"}))),
 )
 BY_MCP = opaque(over_mcp("find", {}), over_mcp("send", {"to": "bob"}, 105.0), links=WITHOUT_MODEL)
+FUNCTIONS = [*WITHOUT_MODEL, {"name": "functions", "upstream": "python"}]
+
+
+def of_function(name: str, arguments: dict[str, Any], at: float = 103.0, **more: Any) -> Any:
+    """A call of a function of the subject's process."""
+    fields = {"link": "functions", "dialect": "http", "method": "QUERY", "target": f"/{name}", "start": at}
+    return exchange(**{**fields, "request_body": json.dumps(arguments), **more})
+
+
+BY_FUNCTION = opaque(
+    of_function("find", {}), of_function("send", {"to": "bob"}, 105.0, try_=1), links=FUNCTIONS
+)
+# the model's replies say more about functions that send requests, whose later calls are not seen
+BY_BOTH = opaque(
+    model_request(reply_body=reply(("send", {"to": "bob"}), ("send", {"to": "ann"}))),
+    of_function("send", {"to": "bob"}, 104.0),
+    links=[*LINKS, FUNCTIONS[-1]],
+)
+SENDS_REQUESTS = opaque(of_function("send", {}, 103.0, ms=50.0), request(103.01), links=FUNCTIONS)
 OFFER = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "drop", "inputSchema": {}}]}})
 OFFERED = opaque(
     request(103, link="shop", dialect="mcp", message="tools/list", reply_body=OFFER), links=WITHOUT_MODEL
@@ -128,6 +147,13 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ({"tool_called": "send"}, RECORDED, True),
     ({"tool_called": "send"}, BY_MODEL, True),
     ({"tool_called": "send"}, BY_MCP, True),
+    ({"tool_called": {"tool": "send", "arguments": {"to": "bob"}, "times": 1}}, BY_FUNCTION, True),
+    ({"tool_called": {"tool": "send", "times": 2}}, BY_FUNCTION, False),
+    ({"tools_in_order": ["find", "send"]}, BY_FUNCTION, True),
+    ({"tools_in_order": ["send", "find"]}, BY_FUNCTION, False),
+    ({"tool_called": {"tool": "send", "times": 2}}, BY_BOTH, True),
+    ({"tool_called": "send"}, SENDS_REQUESTS, True),
+    ({"tool_called": {"tool": "send", "at_most": 1}}, SENDS_REQUESTS, None),
     ({"tool_called": "drop"}, RECORDED, False),
     ({"tool_called": {"tool": "send", "times": 2}}, BY_MODEL, False),
     ({"tool_called": {"tool": "send", "arguments": {"to": "bob"}}}, RECORDED, True),

@@ -23,8 +23,8 @@ from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
 
 _NEEDS_CALLS = (
-    "the subject's record of its calls; without one, MCP calls through the lab or the bodies of the model's"
-    " replies"
+    "the subject's record of its calls; without one, calls of MCP and of functions through the lab, or the"
+    " bodies of the model's replies"
 )
 
 

@@ -53,18 +53,18 @@ class ToolUse:
 class ToolUses:
     """Tool calls in their order. ``gap`` says why there may be others; empty if there are none.
 
-    ``of_mcp`` are the tools of MCP servers, which that gap does not affect. ``unseen`` says why calls of any
-    tool may be missing.
+    ``complete`` are the tools whose calls all crossed the lab, which that gap does not affect. ``unseen``
+    says why calls of any tool may be missing.
     """
 
     uses: Sequence[ToolUse]
     gap: str = ""
-    of_mcp: frozenset[str] = frozenset()
+    complete: frozenset[str] = frozenset()
     unseen: str = ""
 
     def gap_of(self, *tools: str) -> str:
         """Why there may be other calls of one of these tools."""
-        return self.unseen or ("" if self.of_mcp.issuperset(tools) else self.gap)
+        return self.unseen or ("" if self.complete.issuperset(tools) else self.gap)
 
 
 def recorded_uses(calls: Sequence[Identified[ToolCalled]]) -> ToolUses:
@@ -73,10 +73,10 @@ def recorded_uses(calls: Sequence[Identified[ToolCalled]]) -> ToolUses:
 
 
 def seen_uses(requests: Sequence[Request], *, has_model: bool) -> ToolUses:
-    """The calls of a subject without records: MCP calls at the gateway, and other calls that the model
-    requested.
+    """The calls of a subject without records: MCP calls at the gateway, other calls that the model requested,
+    and calls of functions that it did not request.
 
-    Calls that are neither over MCP nor requested by a wired model are not seen.
+    Other calls are not seen.
     """
     over_mcp = [use for request in requests for use in _over_mcp(request)]
     of_mcp = frozenset(use.tool for use in over_mcp).union(*map(_offered, requests))
@@ -94,7 +94,15 @@ def seen_uses(requests: Sequence[Request], *, has_model: bool) -> ToolUses:
             for call in reply.calls
             if call.name not in of_mcp
         ]
-    return ToolUses(sorted([*over_mcp, *uses], key=lambda use: use.start), gap, of_mcp)
+    requested = of_mcp.union(use.tool for use in uses)
+    functions = [use for use in map(_of_function, requests) if use is not None and use.tool not in requested]
+    names = frozenset(use.tool for use in functions)
+    if partly := names & {call.name for call in requests if _sends_requests(call, requests)}:
+        gap = (
+            gap or f"after a first call only the requests that {', '.join(sorted(partly))} sends are recorded"
+        )
+    complete = of_mcp | (names - partly)
+    return ToolUses(sorted([*over_mcp, *uses, *functions], key=lambda use: use.start), gap, complete)
 
 
 def _over_mcp(request: Request) -> Iterator[ToolUse]:
@@ -105,6 +113,26 @@ def _over_mcp(request: Request) -> Iterator[ToolUse]:
         message = read_message(body.encode()) if body else None
         arguments = message.arguments if message else None
         yield ToolUse(exchange.tool, arguments, request.start, request.ids)
+
+
+def _of_function(request: Request) -> ToolUse | None:
+    """The request as a call of a function; None for any other, and for one that repeats a failed one."""
+    exchange = request.exchange
+    if exchange is None or not request.is_of_function or exchange.try_ > 1:
+        return None
+    body = None if exchange.request_cut else exchange.request_body
+    try:
+        arguments = as_object(parsed(body)) if body else None
+    except ValueError:
+        arguments = None
+    return ToolUse(request.name, arguments, request.start, request.ids)
+
+
+def _sends_requests(call: Request, requests: Sequence[Request]) -> bool:
+    """Whether it calls a function during which there was a request on another link."""
+    return call.is_of_function and any(
+        not other.is_of_function and call.start <= other.start <= call.end for other in requests
+    )
 
 
 def _offered(request: Request) -> Iterator[str]:
