@@ -95,6 +95,45 @@ def test_failed_experiment_ends_with_reason(verdicts: dict[str, dict[str, Any]],
     assert timeline.returncode == 0 and timeline.stdout.startswith("false_success"), timeline.stderr
 
 
+def test_failures_are_recomputed_from_recorded_tries(
+    verdicts: dict[str, dict[str, Any]], folder: Path
+) -> None:
+    [arm] = [a for a in verdicts["rate-limits-and-slow-tools"]["arms"] if a["arm"] == "rate-limits"]
+    [run_id] = arm["run_ids"]
+    history = folder / ".wirefault" / "logs" / "runs" / run_id / "agent-0.jsonl"
+    rows = [json.loads(line) for line in history.read_text().splitlines()]
+    tries = [row for row in rows if row.get("event") in ("tool_try", "model_call")]
+    failed = [row for row in tries if row.get("error") or (row.get("status") or 0) >= 400]
+    episodes = sum(row.get("event") == "episode_judged" for row in rows)
+    costs = {each["name"]: each for each in arm["resilience"]["cost_of_faults"]}
+    seconds = costs["cost_of_faults_seconds"]
+    assert failed and seconds["value"] == pytest.approx(sum(row["ms"] for row in failed) / 1000 / episodes)
+    assert f"({len(failed)} of {len(tries)} tries failed" in seconds["text"] and seconds["n"] == episodes
+    assert seconds["added"]["value"] == pytest.approx(seconds["value"])  # nothing fails in the control
+    every = arm["resilience"]["recovery"]["rows"][0]
+    assert every["failures"] >= every["recovered"] > 0 and every["p50_seconds"] > 0
+    calls = [row for row in arm["resilience"]["reliability"] if row["operation"] == "all"]
+    assert sum(row["n"] for row in calls) <= len(tries) and calls[0]["availability"] > 0.5
+    parts = {each["part"]: each["value"] for each in arm["resilience"]["recovery_quality"]}
+    assert len(parts) == 5 and parts["timeliness"] > 0
+
+
+def test_run_report_and_console_agree(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
+    verdict = verdicts["rate-limits-and-slow-tools"]
+    report = json.loads(wirefault(folder, "report", verdict["experiment"], "--json").stdout)
+    differ = {key for key in {*verdict, *report} if verdict.get(key) != report.get(key)}
+    assert differ == {"timing", "evidence"}  # of the run, and of its files since
+    console = " ".join(wirefault(folder, "report", verdict["experiment"]).stdout.split())
+    for effect in verdict["effects"]:
+        figures = (effect[name] for name in ("planned", "drawn", "alone", "control", "struck"))
+        assert f"{effect['arm']} {effect['fault']} {' '.join(map(str, figures))}" in console
+    reasons = verdict["not_reproducible_because"]
+    for arm, because in reasons.items():
+        assert f"{arm}, reproducible: no, because {'; '.join(because)}" in console
+    assert bool(reasons) != ("reproducible: yes" in console)
+    assert "cost_of_faults_seconds" in console and "recovery quality" in console
+
+
 def test_junit_counts_unknown_as_error(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
     suites = ElementTree.parse(folder / "junit.xml").getroot()
     counts = [(suite.get("failures"), suite.get("errors")) for suite in suites]

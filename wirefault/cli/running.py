@@ -61,6 +61,7 @@ from wirefault.report.experiment import (
 )
 from wirefault.report.next_command import print_why, why_line, worst_episode
 from wirefault.report.progress import RunProgress, shows_progress
+from wirefault.report.resilience import print_resilience
 from wirefault.report.summary import findings_table, print_summary
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import plain_console
@@ -332,6 +333,7 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None) -
             show_run(console, result.saved, history)
     else:
         print_effects(console, result.effects)
+        print_resilience(console, result.arms)
         print_verdict(console, result, obstacles_in(result))
     if result.can_be_resumed:
         words = ["wirefault", "run", "--resume", result.saved.experiment_id]

@@ -9,6 +9,7 @@ from typing import Literal
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
+from wirefault.judging.checker import CheckResult
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.holm import holm
@@ -138,12 +139,13 @@ def _compared(name: str, first: RecordedArm, second: RecordedArm, error: float) 
 
 
 def _assertions(first: RecordedArm, second: RecordedArm) -> dict[str, tuple[str, str]]:
-    sides = [
-        {each.statement: f"{_PASSED[each.result.passed]}: {each.result.measured}" for each in arm.asserted}
-        for arm in (first, second)
-    ]
+    sides = [{each.statement: _with_figure(each.result) for each in arm.asserted} for arm in (first, second)]
     names = dict.fromkeys([*sides[0], *sides[1]])
     return {name: (sides[0].get(name, "missing"), sides[1].get(name, "missing")) for name in names}
+
+
+def _with_figure(result: CheckResult) -> str:
+    return ": ".join(filter(None, (_PASSED[result.passed], result.measured)))
 
 
 def _successes(arm: RecordedArm, judged: Mapping[str, EpisodeJudgement]) -> dict[str, bool | None]:

@@ -458,7 +458,9 @@ class TimePercentile:
         return Bounds(low or 0.0, math.inf if high is None else high)
 
     def needed(self, sign: str, threshold: float, error: float) -> int | None:
-        return None
+        within = [1 - step.survival for step in self._steps if step.seconds <= threshold]
+        share = within[-1] if within else 0.0
+        return needed_for_rate(share, self.percent / 100, error, max(self.n, MIN_UNITS))
 
 
 @dataclass(frozen=True)

@@ -119,11 +119,11 @@ def _of_reached(
     arm: ArmFacts,
     terms: Terms,
     holds: Callable[[EpisodeFacts], bool | None],
-    asked: Callable[[EpisodeFacts], bool],
+    is_asked: Callable[[EpisodeFacts], bool],
 ) -> Measure:
     """The share of the episodes that a fault reached, and that ask for it; None is open."""
     reached = _reached(arm)
-    outcomes = {episode.episode: holds(episode) for episode in reached if asked(episode)}
+    outcomes = {episode.episode: holds(episode) for episode in reached if is_asked(episode)}
     if not outcomes:
         why = "no oracle asks for it in an episode that a fault reached" if reached else ""
         return Measure(None, f"no data: {why}" if why else NOT_REACHED)
@@ -132,7 +132,7 @@ def _of_reached(
         Fraction(estimate.successes, estimate.n), Fraction(estimate.successes + estimate.open, estimate.n)
     )
     counts = number_measure(Bounds(estimate.successes, estimate.successes + estimate.open)).text
-    failed = tuple(key for key, held in outcomes.items() if held is False)
+    failed = tuple(key for key, outcome in outcomes.items() if outcome is False)
     return Measure(
         bounds, f"{share_text(bounds)} ({counts} of {estimate.n} episodes)", failed, estimate=estimate
     )

@@ -98,8 +98,8 @@ def _added(name: str, measured: Mapping[str, Measure], control: Mapping[str, Mea
     if bounds is None:
         return Measure(None, "no data: no episode is in both arms")
     rise = math.fsum(estimate.differences.values()) / estimate.n if estimate.n else 0.0
-    missing = "" if estimate.value is not None else ", open: not every episode has a figure in both arms"
-    text = f"{'+' if rise > 0 else ''}{in_units(name, rise)} ({estimate.n} pairs{missing})"
+    more = "" if estimate.value is not None else " (open: not every episode has a figure in both arms)"
+    text = f"{'+' if rise > 0 else ''}{in_units(name, rise)}{more}"
     costly = tuple(key for key, difference in estimate.differences.items() if difference > 0)
     return Measure(bounds, text, costly, estimate=estimate)
 
@@ -128,7 +128,7 @@ def _slowdown(measured: Mapping[str, Measure], control: Mapping[str, Measure], t
         before for _, before in pairs.values()
     )
     slower = tuple(key for key, (after_s, before_s) in pairs.items() if after_s > before_s)
-    return Measure(exactly(factor), f"{factor:.3g} ({len(pairs)} pairs)", slower, estimate=estimate)
+    return Measure(exactly(factor), f"{factor:.3g}", slower, estimate=estimate)
 
 
 def loss_between(
@@ -283,7 +283,11 @@ def _cost(arm: ArmFacts, terms: Terms) -> Measure:
 
 
 def _total_seconds(arm: ArmFacts, terms: Terms) -> Measure:
-    return per_episode(arm, terms, {e.episode: math.fsum(e.seconds) for e in arm.valid.episodes})
+    measure = per_episode(arm, terms, {e.episode: math.fsum(e.seconds) for e in arm.valid.episodes})
+    if measure.bounds is None:
+        return measure
+    more = " or more" if measure.bounds.high == math.inf else ""
+    return replace(measure, text=f"{in_units('seconds', float(measure.bounds.low))}{more}")
 
 
 def _delivered(arm: ArmFacts, _: Terms) -> Measure:

@@ -115,6 +115,7 @@ class ExperimentResult:
                     "claims": asdict(arm.claims),
                     "measures": {name: measure.text for name, measure in arm.measures.items()},
                     "estimates": _estimates(arm),
+                    "resilience": arm.resilience.as_json() if arm.resilience else None,
                 }
                 for arm in self.arms
             ],

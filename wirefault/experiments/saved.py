@@ -40,7 +40,7 @@ from wirefault.experiments.index import (
     saved_ids,
 )
 from wirefault.experiments.measure import Measure
-from wirefault.experiments.measures import measures_of
+from wirefault.experiments.measures import against_control, measures_of
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
 from wirefault.experiments.repeated import (
     asserted_by_control,
@@ -48,6 +48,7 @@ from wirefault.experiments.repeated import (
     judged_by_control,
     with_differences,
 )
+from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.sequential import Decision, SequentialState, follow
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
@@ -200,11 +201,12 @@ class SavedExperiment:
     def arm_result(self, arm: PlannedArm) -> ArmResult:
         """The result of its runs."""
         facts, terms = self.facts_of(arm), self.plan.terms
+        measures = measures_of(facts, terms, self.plan.passes) if facts.episodes else {}
         return ArmResult(
             arm.name,
             tuple(self.run_ids(arm)),
             arm.hypothesis,
-            measures_of(facts, terms, self.plan.passes) if facts.episodes else {},
+            measures,
             facts.failure,
             self._asserted(arm, facts) if facts.episodes else (),
             facts.missing,
@@ -214,7 +216,17 @@ class SavedExperiment:
             facts.claims,
             self._faulted_measures(arm, facts),
             self._decisions(arm),
+            self._resilience(arm, facts, measures) if facts.episodes else None,
         )
+
+    def _resilience(self, arm: PlannedArm, facts: ArmFacts, measures: Mapping[str, Measure]) -> Resilience:
+        """What failures cost the arm, against a control that shows something."""
+        first, terms = self.plan.arms[0], self.plan.terms
+        if first.is_control and not arm.is_control:
+            control = self._recorded_facts(first)
+            if control.episodes and not control.failure:
+                measures = against_control(measures, measures_of(control, terms), terms)
+        return Resilience(facts, measures, terms, arm.hypothesis)
 
     def _faulted_measures(
         self, arm: PlannedArm, facts: ArmFacts

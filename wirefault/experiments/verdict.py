@@ -7,6 +7,7 @@ several claims share the error. A subject without its steady state, or that no f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -32,6 +33,7 @@ from wirefault.experiments.measures import (
     against_control,
     loss_between,
 )
+from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.experiments.sequential import Decision
 from wirefault.judging.checker import CheckResult
@@ -91,6 +93,8 @@ class ArmResult:
     faulted: tuple[Mapping[str, Measure], Mapping[str, Measure]] | None = None
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     """Of sequential tests, by statement."""
+    resilience: Resilience | None = field(default=None, compare=False)
+    """Its failures and their costs; None without episodes."""
 
 
 @dataclass(frozen=True)
@@ -213,6 +217,8 @@ def _why_undecided(claim: Claim) -> str:
     bounds = claim.measures[comparison.measure].bounds
     if bounds is not None and bounds.low != bounds.high:
         return "episodes without an outcome or a figure leave it open, too"
+    if math.isinf(estimate.interval(claim.terms.error).high):
+        return "too few episodes show such a value for an interval with two ends"
     return "the figure is so near that no number of episodes would decide"
 
 

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
 from tests.experiments.assertions.views import model_request
 from tests.experiments.test_arm_history import write
 from tests.experiments.test_verdict import AFTER, CONTROL, arm
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
 from wirefault.experiments.assertions.registry import AssertionEntry
+from wirefault.experiments.compare import compare
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.expression import exactly
 from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.verdict import judge_experiment
 from wirefault.history.events import Event
 from wirefault.history.reader import read_history
 from wirefault.judging.judge import judge_episode
+from wirefault.report.comparison import comparison_json, print_comparison
 from wirefault.report.experiment import junit
 from wirefault.wiring.spec_file import SpecFile
 
@@ -104,3 +109,36 @@ def test_arm_without_delivered_faults_leaves_assertions_unknown(tmp_path: Path) 
     method = replace(calm, asserted=saved.arm_result(saved.plan.arms[1]).asserted)
     judged = judge_experiment([CONTROL, method, AFTER])
     assert judged.verdict == "unknown" and not any(check.assertion for check in judged.checks)
+
+
+def test_compared_arms_show_assertions(tmp_path: Path) -> None:
+    saved = saved_with(tmp_path, {"answer_contains": "Rome"}, "completes")
+    write_arm(saved, "Rome", "Paris")
+    recording = recording_of(saved)
+    compared = compare(recording, recording, ["method"])
+    side = "deviated: 1 of 2 episodes"
+    assert compared.arms[0].assertions["answer_contains: Rome"] == (side, side)
+    console = Console(file=io.StringIO(), width=110)
+    print_comparison(console, compared)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    [line] = [line for line in lines if line.startswith("answer_contains: Rome")]
+    assert line.split("  ")[1:] and line.count("deviated: 1 of 2") == 2
+    assert comparison_json(compared)["arms"][0]["assertions"].keys() == {"answer_contains: Rome", "completes"}
+
+
+@pytest.mark.parametrize("function", ["polite", "says_maybe", "raises", "missing"])
+def test_callable_is_named_without_its_folder(tmp_path: Path, function: str) -> None:
+    file = tmp_path / "checks.py"
+    file.write_text(
+        "def polite(episode): return True\n"
+        "def says_maybe(episode): return 'maybe'\n"
+        "def raises(episode): raise RuntimeError\n"
+        "def missing(episode): return True\n"
+    )
+    saved = saved_with(tmp_path, {"callable": f"{file}:{function}"})
+    if function == "missing":
+        file.unlink()
+    write_arm(saved, "Rome", "Paris")
+    [asserted] = saved.arm_result(saved.plan.arms[1]).asserted
+    assert asserted.statement == f"callable: checks.py:{function}"
+    assert str(tmp_path) not in str(asserted)

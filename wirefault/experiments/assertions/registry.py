@@ -95,7 +95,8 @@ class CallableAssertion(Assertion):
         try:
             function = self._loaded
         except ValueError as error:
-            raise NotRecorded(str(error)) from None
+            folder = self.function.removesuffix(_without_folder(self.function))
+            raise NotRecorded(str(error).replace(folder, "") if folder else str(error)) from None
         try:
             with redirect_stdout(sys.stderr):
                 result = function(episode)
@@ -109,7 +110,8 @@ class CallableAssertion(Assertion):
             return CheckResult(
                 passed=result, message="" if result is not None else "its function returned None"
             )
-        raise NotRecorded(f"{self.function} returned {result!r:.40}, not True, False, None or CheckResult")
+        name = _without_folder(self.function)
+        raise NotRecorded(f"{name} returned {result!r:.40}, not True, False, None or CheckResult")
 
     @model_validator(mode="after")
     def _of_one_kind(self) -> CallableAssertion:
