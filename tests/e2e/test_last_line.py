@@ -1,4 +1,4 @@
-"""The last line of a run names the command that explains its worst episode, below the charts' line."""
+"""The last line of a run names the command that explains its worst episode, after the charts and the page."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def test_reason_comes_last_and_names_folder(tmp_path: Path) -> None:
         timeout=RUN_PATIENCE_S,
         check=False,
     )
-    *_, charts, why = done.stdout.splitlines()
+    *_, charts, page, why = done.stdout.splitlines()
     assert charts.startswith("charts: "), done.stdout
+    assert page.startswith(f"page: {out}/logs/pages/") and Path(page.removeprefix("page: ")).is_file()
     assert why.startswith("why: wirefault show ") and f"--out={out}" in why

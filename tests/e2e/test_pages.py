@@ -29,7 +29,7 @@ BLOCKS = {page: page_blocks(page) for page in PAGES}
 GROUPS = {
     "lab": ("README.md", "docs/files.md"),
     "first steps": ("docs/first-run.md", "docs/your-agent.md", "docs/first-experiment.md"),
-    "experiments": ("docs/experiments.md", "docs/reading-a-run.md", "docs/coming-from.md"),
+    "experiments": ("docs/experiments.md", "docs/reading-a-run.md", "docs/page.md", "docs/coming-from.md"),
     "wiring": ("docs/subjects.md",),
     "mcp": ("docs/mcp.md",),
     "extending": ("docs/extending.md",),
@@ -241,6 +241,7 @@ PROMISES = {
             "wirefault compare", 0, r"^difference of the success rates: .*, n = \d+ \(pairs; 90 % interval\)"
         ),
     ],
+    "docs/page.md": [Promise("wirefault report latest --html page.html", 0, "^page: page.html$")],
     "docs/coming-from.md": [Promise("wirefault run level.yaml", 0, "2900 episodes each")],
     "docs/subjects.md": [
         Promise("cp CLONE/", 0),

@@ -31,6 +31,7 @@ DRAW = "faults draw found --n 1"
 OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
+    "report": ("--html",),
     "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again"),
 }
 

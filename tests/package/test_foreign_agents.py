@@ -19,9 +19,10 @@ pytestmark = MARKS
 # the core's imports, and nothing else
 NEEDED = {
     *("annotated_types", "anyio", "babel", "certifi", "charset_normalizer", "click", "cryptography"),
-    *("dateutil", "dotenv", "flexcache", "flexparser", "future", "httptools", "idna", "pint", "platformdirs"),
-    *("pydantic", "pydantic_core", "re2", "requests", "rich", "starlette", "toxiproxy", "typing_extensions"),
-    *("typing_inspection", "urllib3", "uvicorn", "uvloop", "websockets", "yaml"),
+    *("dateutil", "dotenv", "flexcache", "flexparser", "future", "httptools", "idna", "jinja2"),
+    *("markupsafe", "pint", "platformdirs", "pydantic", "pydantic_core", "re2", "requests", "rich"),
+    *("starlette", "toxiproxy", "typing_extensions", "typing_inspection", "urllib3", "uvicorn", "uvloop"),
+    *("websockets", "yaml"),
 }
 OF_THE_LAB = re.compile(
     r"langchain|langgraph|langsmith|groq|httpx|flask|werkzeug|waitress|matplotlib|deep_translator|simpleeval"

@@ -93,6 +93,11 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
     )
 
 
+def is_audit(saved: SavedExperiment) -> bool:
+    """Whether the saved experiment is an audit."""
+    return _OPTIONS in names_in(saved.logs, saved.folder)
+
+
 def latest_audit(logs: Path) -> str | None:
     """Return the id of the newest saved audit; None if there is none."""
     audits = [name for name in saved_ids(logs) if _OPTIONS in names_in(logs, logs / "experiments" / name)]

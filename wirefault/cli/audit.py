@@ -312,8 +312,12 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None) -> int
         result.saved.write_plan()
         result.saved.write_verdict(document)
     if result.clean and result.answers:
-        keep = f"wirefault init {result.saved.experiment_id}"
-        print_audit(plain_console(stderr=False), result, not_asked, keep)
+        from wirefault.report.page.write import page_line  # the template engine is slow to import
+
+        keep = f"keep: wirefault init {result.saved.experiment_id}"
+        environ = result.saved.plan.configuration.environ
+        page = page_line(result.saved.logs, result.saved.experiment_id, environ)
+        print_audit(plain_console(stderr=False), result, not_asked, [keep, page])
     if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
         print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")
     if json_file is not None:

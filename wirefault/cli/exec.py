@@ -27,7 +27,7 @@ from wirefault.cli.options import (
     setting_options,
     toxiproxy_option,
 )
-from wirefault.cli.running import CompletedRun, run_in_own_lab
+from wirefault.cli.running import CompletedRun, run_in_own_lab, show_page
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.core.redaction import SECRET, Redaction
 from wirefault.history.events import (
@@ -219,6 +219,7 @@ def _show(
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(record, events, intercept, wiring.subject, prompts)
+    show_page(completed.saved)
     print_why(plain_console(stderr=True), summary, completed.logs)
     if completed.code:
         return completed.code

@@ -261,7 +261,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
             ),
             engine,
         )
-    show_verdict(console, result, how.out)
+    show_verdict(console, result, how.out, page=True)
     return result
 
 
@@ -325,8 +325,11 @@ def show_run(
         sys.stdout.write(json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
 
 
-def show_verdict(console: Console, result: ExperimentResult, out: Path | None) -> None:
-    """Show the effect of the faults, the verdict and the folder; without a verdict, how to resume."""
+def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *, page: bool = False) -> None:
+    """Show the effect of the faults, the verdict and the folder; without a verdict, how to resume.
+
+    ``page``: write its page, too.
+    """
     if result.plan.is_plain_run:
         history = result.saved.history_of(result.plan.arms[0])
         if history.events:
@@ -341,6 +344,8 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None) -
             f"to resume it: {shlex.join([*words, *([f'--out={out}'] if out else [])])}", soft_wrap=True
         )
     console.print(f"experiment: {result.saved.folder}", soft_wrap=True)
+    if page and result.arms:
+        show_page(result.saved)
     decided_by = result.judged.decided_by if result.judged else None
     if decided_by is not None:
         _show_failed_arm(console, result.saved, decided_by)
@@ -380,11 +385,18 @@ def _explained_file_errors() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class CompletedRun:
-    """The exit code of a finished run, and the path of its history if it has one."""
+    """The exit code of a finished run, and its recording; a run that did not start has no history."""
 
     code: int
-    logs: Path
-    run_id: str
+    saved: SavedExperiment
+
+    @property
+    def logs(self) -> Path:
+        return self.saved.logs
+
+    @property
+    def run_id(self) -> str:
+        return self.saved.experiment_id
 
 
 def run_in_own_lab(
@@ -431,7 +443,7 @@ def run_in_own_lab(
         as_json=how.as_json,
         as_is=how.as_is,
         on_stderr=how.on_stderr,
-        shows_why=how.charts is False,  # else the charts' line comes first
+        shows_why=False,  # the lines of page and charts come first
     )
     with _explained_file_errors():
         code = run_experiment(saved, control, LocalEngine()).code
@@ -439,14 +451,15 @@ def run_in_own_lab(
     if history and history.events:
         for line in (*loaded.problems, *loaded.notes):
             print_to_stderr(f"warning: {line}")
-        shows_why = control.shows_why
-        show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=shows_why)
+        show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=False)
     run_id = saved.experiment_id
-    if how.charts is not False and (configuration.logs / "runs" / run_id).exists():
-        _draw_charts(configuration.logs, run_id, history)
-        if not how.on_stderr:
+    if (configuration.logs / "runs" / run_id).exists():
+        if how.charts is not False:
+            _draw_charts(configuration.logs, run_id, history)
+        if not how.on_stderr:  # else the caller has more to show first
+            show_page(saved)
             _show_why(plain_console(stderr=how.as_json), configuration.logs, run_id, history)
-    return CompletedRun(code, configuration.logs, run_id)
+    return CompletedRun(code, saved)
 
 
 def _check_files(configuration: Configuration) -> None:
@@ -476,6 +489,13 @@ def _configuration(
     command_line = {name: value for name, value in settings.items() if value is not None}
     # the environment of an unchanged command is for the command, not for the lab
     return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)
+
+
+def show_page(saved: SavedExperiment) -> None:
+    """Write the page of what was recorded, and print its path."""
+    from wirefault.report.page.write import page_line  # the template engine is slow to import
+
+    print_to_stderr(page_line(saved.logs, saved.experiment_id, saved.plan.configuration.environ))
 
 
 def _show_why(console: Console, logs: Path, run_id: str, history: ArmHistory | None) -> None:

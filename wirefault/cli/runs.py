@@ -176,19 +176,32 @@ def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | 
 
 
 @runs_command.command(
-    "report", examples=("wirefault report latest", "wirefault report latest --junit verdict.xml")
+    "report",
+    examples=(
+        "wirefault report latest",
+        "wirefault report latest --html page.html",
+        "wirefault report latest --junit verdict.xml",
+    ),
 )
 @click.argument("run")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @_out
 @_json
 @option("--junit", type=click.Path(allow_dash=True), metavar="FILE|-", help="Write the verdict as JUnit XML.")
-def report_command(run: str, file: Path | None, out: Path | None, as_json: bool, junit: str | None) -> None:
+@option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with everything.")
+def report_command(
+    run: str, file: Path | None, out: Path | None, as_json: bool, junit: str | None, html: Path | None
+) -> None:
     """Show an experiment's verdict, computed from its histories. Runs nothing.
 
     Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
     """
     name = _resolved(run, out)
+    if html is not None:
+        from wirefault.report.page.write import write_page_to
+
+        write_page_to(_recording(name, out), html)
+        click.echo(f"page: {html}", err=True)
     if name not in saved_ids(logs_in(environ_below(out))):
         if junit is not None:
             raise InputError(f"--junit: {name} is a run without a hypothesis")

@@ -14,6 +14,8 @@ from wirefault.core.files import folders_in, names_in, read_shared
 from wirefault.history.reader import LIVE
 
 PLAN, VERDICT = "plan.json", "verdict.json"
+PAGES = "pages"
+"""Folder of the pages below the logs, one folder for each run or experiment."""
 # bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 _ACTIVE_WITHIN_S = 60.0
@@ -87,13 +89,13 @@ def stored_runs(logs: Path) -> Iterator[StoredRun]:
     """Return all runs and experiments, oldest first; an experiment contains its runs. Raises
     ``InputError``.
     """
-    for folder in (logs, *(logs / name for name in ("experiments", "runs", "charts"))):
+    for folder in (logs, *(logs / name for name in ("experiments", "runs", "charts", PAGES))):
         if folder.is_symlink():
             raise InputError(f"{folder}: is a link: refusing to use it")
     for name in sorted([*saved_ids(logs), *lone_runs(logs)]):
         runs = run_ids_of(logs, name)
         paths = [logs / "experiments" / name, *(logs / "runs" / run for run in runs)]
-        paths += [logs / "charts" / each for each in dict.fromkeys((name, *runs))]
+        paths += [logs / made / each for made in ("charts", PAGES) for each in dict.fromkeys((name, *runs))]
         yield StoredRun(name, tuple(path for path in paths if path.is_dir() and not path.is_symlink()))
 
 

@@ -102,8 +102,10 @@ def print_answer(console: Console, answer: Answer) -> None:
         _print_group(console, group)
 
 
-def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str], keep: str) -> None:
-    """Print all answers, the findings first. ``keep``: the command that keeps them as an experiment."""
+def print_audit(
+    console: Console, result: AuditResult, not_asked: Sequence[str], further: Sequence[str]
+) -> None:
+    """Print all answers, the findings first. ``further``: after the command that shows the worst."""
     clean = result.clean
     assert clean is not None
     console.print()
@@ -136,7 +138,7 @@ def print_audit(console: Console, result: AuditResult, not_asked: Sequence[str],
     _print_pieces(console, [*left_out, f"unknown: {unknown}"])
     worst = groups[0].answers if groups else [each for each in result.answers if each.status == "unknown"]
     why = [f"why: {show_command(result, worst[0])}"] if worst else []
-    _print_pieces(console, [*why, f"keep: {keep}"])
+    _print_pieces(console, [*why, *further])
 
 
 def _head(result: AuditResult, clean: CleanRuns) -> list[str]:

@@ -33,7 +33,7 @@ from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, by_control, findings_by_control, judge_trace
 from wirefault.judging.oracle.outcome import Claim
 from wirefault.judging.requests import Request
-from wirefault.judging.trace import traces
+from wirefault.judging.trace import EpisodeTrace, traces
 from wirefault.toxiproxy.planned import PlannedToxic
 
 LineKind = Literal[
@@ -170,11 +170,12 @@ def _both_sides(request: Request, exchange: Exchange, faulted: FaultedReply) -> 
     observed = _body(faulted.observed, faulted.observed_cut)
     if observed is None:
         error = request.caller_record.error if request.caller_record is not None else None
-        observed = f"nothing ({error})" if error else "nothing"
-    elif exchange.reply_complete and request.reply_lost is not False:
+        yield TimelineLine("observed", f"nothing ({error})" if error else "nothing", depth=1)
+        return
+    if exchange.reply_complete and request.reply_lost is not False:
         yield TimelineLine("observed", _LOST if request.reply_lost else _MAYBE_LOST, depth=1)
         return
-    elif (status, faulted.upstream_reply) == (exchange.status, faulted.observed):
+    if (status, faulted.upstream_reply) == (exchange.status, faulted.observed):
         delay = sum(fault.delay_ms for fault in exchange.faults)
         observed = "the same" + (f", {delay:.0f} ms later" if delay else "")
     yield TimelineLine("observed", observed, seen=str(exchange.status or ""), depth=1)
@@ -243,23 +244,30 @@ def timeline_of(events: Sequence[Event], episode: str, control: ByControl | None
     ``control``: what an experiment's control shows about it.
     """
     trace = next((trace for trace in traces(events) if trace.episode == episode), None)
-    started = trace.last(EpisodeStarted) if trace else None
     run = next((event for event in events if isinstance(event, RunStarted)), None)
-    if trace is None or started is None or run is None:
+    if trace is None or run is None or not trace.all(EpisodeStarted):
         raise ValueError(f"episode {episode} is not in this history")
-    judgement = judge_trace(trace)
+    judgement = by_control(judge_trace(trace), control)
+    known = {episode: control} if control else {}
+    return Timeline(
+        run.run_id, judgement, timeline_lines(trace, judgement), findings_by_control([trace], known)
+    )
+
+
+def timeline_lines(trace: EpisodeTrace, judgement: EpisodeJudgement) -> list[TimelineLine]:
+    """Return the lines of an episode that has started, in order of time."""
+    started = trace.last(EpisodeStarted)
+    assert started is not None
     ended = trace.last(AttemptEnded)
     blocks = [
         *_request_blocks(trace.events, trace.requests, judgement.faults),
         *_others(trace.events, judgement.faults, {ended.attempt: judgement.claim} if ended else {}),
     ]
-    lines = [
+    return [
         line.later_than(started.t)
         for _, block in sorted(blocks, key=lambda block: block[0])
         for line in block
     ]
-    known = {episode: control} if control else {}
-    return Timeline(run.run_id, by_control(judgement, control), lines, findings_by_control([trace], known))
 
 
 def _request_blocks(

@@ -1,0 +1,56 @@
+"""Recordings to show on a page: synthetic runs, and a doubled order whose texts may be hostile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tests.judging.findings.traced import SHOP, request
+from tests.judging.oracle.histories import ended, fault_met, healed, run_finished, run_started, started
+from tests.report.synthetic import SyntheticRun
+from wirefault.experiments.recorded import Recording, open_recording
+from wirefault.history.events import Event, FaultedReply, RunSealed
+from wirefault.history.reader import Tail
+from wirefault.history.writer import Writer, history_file
+from wirefault.wiring.links import Links
+
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m\x00\u202e{{ 7*7 }}"
+EPISODE = "e1"
+
+
+def synthetic(folder: Path, prompts: int = 24) -> Recording:
+    """A run of the lab with toxics and errors."""
+    SyntheticRun(folder, prompts=prompts).write()
+    return open_recording(folder, "run-a", {})
+
+
+def doubled_order(folder: Path, text: str = "tea") -> Recording:
+    """An agent that orders twice after a lost reply. ``text``: in every field that can hold one."""
+    body = f'{{"item": "{text}"}}'
+    reply = FaultedReply(f'{{"id": 1, "note": "{text}"}}', None)
+    order = {"episode": EPISODE, "request_body": body, "fingerprint": body, "status": 201}
+    target = f"/orders?{text}"
+    gateway: list[Event] = [
+        request(
+            3.1, target, complete=(True, False), forwarded=True, faulted_reply=reply,
+            fault=fault_met(kind="lose_reply", id=text, shows={"lost": True}), **order,
+        ),
+        request(3.2, target, call=2, **order),
+    ]  # fmt: skip
+    start = replace(run_started(1), run_id="run-b", subject=text, links=Links((SHOP,)).dump())
+    end = replace(ended(ended_by="text", response=f"Ordered. {text}"), episode=EPISODE)
+    agent: list[Event] = [start, started(None, EPISODE, f"Order {text}"), end]
+    agent += [healed(episode=EPISODE), run_finished()]
+    _write(folder, "gateway", gateway)
+    record = Tail(history_file(folder, "run-b", "gateway", 0))
+    record.read()
+    _write(folder, "agent", [*agent, RunSealed({record.name: record.sealed()})])
+    return open_recording(folder, "run-b", {})
+
+
+def _write(folder: Path, process: str, events: Sequence[Event]) -> None:
+    writer = Writer(history_file(folder, "run-b", process, 0))
+    for event in events:
+        writer.write(event)
+    writer.close()

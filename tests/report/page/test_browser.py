@@ -1,0 +1,154 @@
+"""The page in a real Chromium: keys, filters, links, accessibility, sizes, print, and without JavaScript."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
+from tests.support import required
+from wirefault.report.page.write import page_content, page_html
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None and not required("browser"), reason="needs chromium on PATH"),
+]
+_PRINTABLE = b"%PDF"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Opener:
+    """Opens pages; ``faults`` has what no page may do: errors, dialogs, requests."""
+
+    browser: Browser
+    faults: list[str]
+
+    def __call__(self, file: Path, anchor: str = "", **how: object) -> Page:
+        page = self.browser.new_page(**{"viewport": {"width": 1200, "height": 900}, **how})
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        page.on("console", lambda message: self.faults.append(f"console: {message.text}"))
+        page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda request: self.faults.append(request.url))
+        page.goto(f"{file.as_uri()}{anchor}")
+        self.faults.remove(f"{file.as_uri()}{anchor}".partition("#")[0])
+        if how.get("java_script_enabled", True):
+            page.wait_for_selector("html[data-ready]")
+        return page
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opener]:
+    opener = Opener(browser, [])
+    yield opener
+    for context in browser.contexts:
+        context.close()
+    assert opener.faults == []
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _written(tmp_path_factory.mktemp("many"), lambda folder: synthetic(folder, 60))
+
+
+@pytest.fixture(scope="module")
+def order(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _written(tmp_path_factory.mktemp("order"), doubled_order)
+
+
+def _written(folder: Path, record: Callable[[Path], object]) -> Path:
+    file = folder / "page.html"
+    file.write_text(page_html(page_content(record(folder))), encoding="utf-8")
+    return file
+
+
+def test_link_of_a_finding_opens_its_event(opened: Opener, order: Path) -> None:
+    page = opened(order)
+    page.click(".finding h3 a")
+    target = page.locator('[id="ep/1/gateway-0:1"]')
+    assert target.is_visible()
+    assert target.locator(".sides").is_visible()
+    assert page.url.endswith("#ep/1/gateway-0:1")
+
+
+def test_packed_episode_opens_by_its_link(opened: Opener, many: Path) -> None:
+    page = opened(many, "#ep/50")
+    page.wait_for_selector('[id="ep/50"][open] .nodes')
+    assert "prompt e050" in page.locator('[id="ep/50"] > summary').inner_text()
+
+
+def test_keys_alone_reach_and_open_an_episode(opened: Opener, many: Path) -> None:
+    page = opened(many)
+    for key in ("j", "j", "k", "j", "Enter"):
+        page.keyboard.press(key)
+    page.wait_for_selector('[id="ep/2"][open] .nodes')
+    page.keyboard.press("+")
+    assert page.locator('[id="ep/2"] svg.x2').count() == 1
+    page.keyboard.press("/")
+    page.keyboard.type("e007")
+    assert page.locator("#list > li").count() == 1
+    assert page.locator("#count").inner_text() == "1 of 60 episodes"
+
+
+def test_filters_narrow_the_list(opened: Opener, many: Path) -> None:
+    page = opened(many)
+    page.select_option("select[name=fault]", "timeout")
+    count = page.locator("#list > li").count()
+    assert 0 < count < 60
+    assert page.locator("#count").inner_text() == f"{count} of 60 episodes"
+    page.goto(f"{page.url.partition('#')[0]}#ep/1")
+    page.wait_for_selector('[id="ep/1"][open]')
+    opened.faults.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["many", "order"])
+def test_accessibility_rules_find_nothing_serious(
+    opened: Opener, request: pytest.FixtureRequest, name: str, scheme: str
+) -> None:
+    page = opened(request.getfixturevalue(name), "#ep/1", color_scheme=scheme)
+    page.wait_for_selector('[id="ep/1"][open]')
+    results = Axe().run(page)
+    grave = [each for each in results.response["violations"] if each["impact"] in ("serious", "critical")]
+    assert [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in grave] == []
+
+
+@pytest.mark.parametrize("width", [360, 1200])
+def test_page_fits_the_width(opened: Opener, many: Path, width: int) -> None:
+    page = opened(many, "#ep/1", viewport={"width": width, "height": 800})
+    page.wait_for_selector('[id="ep/1"][open]')
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_findings_are_readable_without_javascript(opened: Opener, order: Path) -> None:
+    page = opened(order, java_script_enabled=False)
+    assert page.locator(".verdict strong").inner_text() == "harm found"
+    page.click(".finding h3 a")
+    assert page.locator('[id="ep/1/gateway-0:1"]').is_visible()
+    assert not page.locator("#filters").is_visible()
+
+
+def test_page_prints(opened: Opener, order: Path) -> None:
+    assert opened(order).pdf()[:4] == _PRINTABLE
+
+
+def test_hostile_texts_do_nothing(opened: Opener, tmp_path: Path) -> None:
+    file = _written(tmp_path, lambda folder: doubled_order(folder, HOSTILE))
+    page = opened(file, "#ep/1")
+    page.wait_for_selector('[id="ep/1"][open]')
+    assert page.locator("img").count() == 0
+    assert "<img src=x onerror=alert(2)>" in page.locator('[id="ep/1"] > summary').inner_text()

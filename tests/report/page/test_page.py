@@ -1,0 +1,120 @@
+"""The page as text: its figures, its links, and texts that models, tools and files can fill."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
+from wirefault.cli.main import main
+from wirefault.judging.findings.rules import RULES
+from wirefault.report.page.helps import HELPS
+from wirefault.report.page.write import page_content, page_html
+
+
+def unpacked(text: str) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def all_html(page: str) -> str:
+    """The page with its compressed episodes."""
+    chunks = re.findall(r'<script type="text/plain" class="chunk">(.*?)</script>', page)
+    return page + "".join(episode for chunk in chunks for episode in unpacked(chunk))
+
+
+def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Path) -> None:
+    content = page_content(doubled_order(tmp_path))
+    [finding, *_] = content.findings
+    assert (content.verdict, finding.severity, finding.rule) == ("harm found", "harmful", "write_repeated")
+    assert finding.href == "#ep/1/gateway-0:1"
+    assert finding.helps == HELPS["write_repeated"]
+    assert finding.command.startswith("LOGS_DIR=") and finding.command.endswith("wirefault show run-b e1")
+    [(name, [cell])] = content.matrix.rows if content.matrix else []
+    assert (name, cell and cell.word, cell and cell.href) == ("tea", "HARM", "#ep/1/gateway-0:1")
+
+
+def test_both_sides_of_a_lost_reply_are_shown(tmp_path: Path) -> None:
+    page = page_html(page_content(doubled_order(tmp_path)))
+    assert re.search(r'upstream said <span class="status">201</span></h4><pre>{\s+&#34;id&#34;: 1', page)
+    assert re.search(r"agent got</h4><pre>nothing</pre>", page)
+
+
+def test_every_link_has_its_target(tmp_path: Path) -> None:
+    page = all_html(page_html(page_content(synthetic(tmp_path, 60))))
+    targets = set(re.findall(r' id="([^"]+)"', page))
+    links = set(re.findall(r'href="#([^"]+)"', page))
+    assert len(links) > 100
+    assert links - targets == set()
+
+
+def test_figures_are_those_of_json(tmp_path: Path) -> None:
+    recording = synthetic(tmp_path, 60)
+    content = page_content(recording)
+    summary = recording.arm(None).summary.as_json()
+    [table] = content.tables
+    for row, fault in zip(table.rows, summary["faults"], strict=True):
+        cells = dict(zip(table.columns, row, strict=True))
+        assert cells["kind"] == fault["kind"]
+        assert {stage: cells[stage] for stage in ("eligible", "met", "delivered")} == {
+            stage: "unknown" if fault[stage] is None else str(fault[stage])
+            for stage in ("eligible", "met", "delivered")
+        }
+    counts: dict[str, int] = {}
+    for episode in content.episodes:
+        counts[episode.tone] = counts.get(episode.tone, 0) + 1
+    assert counts == {f"o-{name}": count for name, count in summary["outcomes"].items()}
+
+
+def test_hostile_texts_are_inert(tmp_path: Path) -> None:
+    page = page_html(page_content(doubled_order(tmp_path, HOSTILE)))
+    scripts = re.findall(r"<script[^>]*>", page)
+    assert scripts == ['<script type="text/plain" id="index">', "<script>"]
+    assert "<img" not in page
+    assert "49" not in re.findall(r"<h1>(.*?)</h1>", page)
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", page)
+    assert html.escape("<script>alert(1)</script>", quote=False) in page
+
+
+def test_policy_allows_only_the_own_style_and_script(tmp_path: Path) -> None:
+    page = page_html(page_content(doubled_order(tmp_path)))
+    [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    assert policy.startswith("default-src &#39;none&#39;; style-src &#39;sha256-")
+    assert "unsafe" not in policy
+    assert not re.findall(r'\s(?:style|on\w+)="', page)
+    assert not re.findall(r'(?:src|href)="(?!#)', page)
+
+
+def test_many_episodes_are_packed_and_few_are_plain(tmp_path: Path) -> None:
+    content = page_content(synthetic(tmp_path, 60))
+    page = page_html(content)
+    [index] = re.findall(r'<script type="text/plain" id="index">(.*?)</script>', page)
+    rows = unpacked(index)
+    assert [row["n"] for row in rows] == list(range(1, 61))
+    plain = set(re.findall(r'<details class="ep" id="ep/(\d+)"', page))
+    assert {row["n"] for row in rows if row["chunk"] < 0} == set(map(int, plain))
+    assert len(set(re.findall(r'<details class="ep" id="ep/(\d+)"', all_html(page)))) == 60
+
+
+def test_command_writes_the_page(tmp_path: Path) -> None:
+    doubled_order(tmp_path / "logs")
+    file = tmp_path / "page.html"
+    words = ["report", "run-b", f"--out={tmp_path}", f"--html={file}"]
+    result = CliRunner().invoke(main, words)
+    assert f"page: {file}" in result.output
+    assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
+    result = CliRunner().invoke(main, [*words[:-1], f"--html={tmp_path}/missing/page.html"])
+    assert result.exit_code == 64
+    assert "--html" in result.output and "No such file" in result.output
+
+
+@pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.severity != "note"])
+def test_each_rule_says_what_helps(rule: str) -> None:
+    assert HELPS[rule].endswith(".")

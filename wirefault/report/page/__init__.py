@@ -1,0 +1,1 @@
+"""The page: a run, an experiment or an audit as one self-contained HTML file."""

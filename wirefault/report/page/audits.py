@@ -1,0 +1,203 @@
+"""The page of an audit."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from wirefault.audit.answers import Answer
+from wirefault.audit.groups import finding_groups
+from wirefault.audit.result import AuditResult
+from wirefault.experiments.recorded import Recording
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.history.reader import read_run
+from wirefault.judging.checker import SEVERITIES
+from wirefault.judging.findings.finding import Finding
+from wirefault.judging.judge import judge_run
+from wirefault.judging.summary import summary_of
+from wirefault.report.next_command import episode_command
+from wirefault.report.page.episode import episode_anchor, event_anchor
+from wirefault.report.page.helps import HELPS
+from wirefault.report.page.parts import (
+    WORDS,
+    Cell,
+    Episodes,
+    FindingCard,
+    Matrix,
+    PageContent,
+    Placed,
+    Tone,
+    count_text,
+    latency_chart,
+    provenance,
+    size_text,
+)
+
+
+def audit_content(recording: Recording, saved: SavedExperiment, result: AuditResult) -> PageContent:
+    episodes = Episodes(saved.logs, recording.id)
+    arm = recording.arm(None)
+    words = _audit_words(result)
+    judgements = {run_id: judge_run(read_run(saved.logs, run_id)) for run_id in arm.run_ids}
+    judged_by_key = {
+        judged.episode: (run_id, judgement.traces[judged.episode], judged)
+        for run_id, judgement in judgements.items()
+        for judged in judgement.episodes
+    }
+    traces: dict[str, Placed] = {}
+    for key in sorted(judged_by_key, key=lambda key: (not key.startswith("clean"), key)):
+        run_id, trace, judged = judged_by_key[key]
+        named = words.get(key, _AuditWord("clean", "s-clean", "clean run, without a fault"))
+        card = episodes.add(
+            trace, judged, named.findings, run_id=run_id, word=named.word, tone=named.tone, title=named.title
+        )
+        traces[key] = Placed(card, trace, judged, named.findings)
+    numbers = {key: each.card.number for key, each in traces.items()}
+    clean = traces.get("clean")
+    summary = summary_of(judge_run(read_run(saved.logs, arm.run_ids[0])))
+    cards = list(_audit_findings(result, traces, clean))
+    verdict, tone = _audit_verdict(result, cards)
+    command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
+    seconds = f"{result.clean.seconds:.1f} s" if result.clean else "unknown"
+    return PageContent(
+        id=recording.id,
+        title=saved.plan.experiment.title,
+        kind="audit",
+        tone=tone,
+        verdict=verdict,
+        sentence=_audit_sentence(result, cards),
+        facts=[
+            ("tested", command),
+            ("under", "one certain fault in each run, compared with two clean runs"),
+            ("clean run", f"{len(result.clean.calls) if result.clean else 0} calls, {seconds}"),
+            ("seed", str(saved.plan.seed)),
+        ],
+        commands=[
+            ("repeat it", f"wirefault audit -- {command}"),
+            ("keep it as an experiment", f"wirefault init {recording.id}"),
+        ],
+        findings=cards,
+        matrix=_question_matrix(result, numbers),
+        charts=[*latency_chart(list(traces.values()))],
+        tables=[],
+        episodes=episodes.cards,
+        provenance=provenance(recording.id, recording.evidence, summary),
+    )
+
+
+def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[str, Tone]:
+    severities = {card.severity for card in cards}
+    if "harmful" in severities:
+        return "harm found", "bad"
+    if "risky" in severities:
+        return "risk found", "bad"
+    if not result.answers or any(answer.status == "unknown" for answer in result.answers):
+        return "unknown", "open"
+    return "nothing harmful found", "good"
+
+
+def _audit_sentence(result: AuditResult, cards: Sequence[FindingCard]) -> str:
+    status = Counter(answer.status for answer in result.answers)
+    counts = Counter(card.severity for card in cards)
+    return (
+        f"Of {count_text(len(result.answers), 'question')}, {status['finding']} had a finding,"
+        f" {status['fine']} were fine and {status['unknown']} unknown: {counts['harmful']} harmful and"
+        f" {counts['risky']} risky behaviours. Each fault was certain. Each question ran once or a few times,"
+        " so rare behaviour is not ruled out."
+    )
+
+
+@dataclass(frozen=True)
+class _AuditWord:
+    """How an episode of an audit is named on the page."""
+
+    word: str
+    tone: str
+    title: str
+    findings: Sequence[Finding] = ()
+
+
+def _audit_words(result: AuditResult) -> dict[str, _AuditWord]:
+    words = {}
+    for answer in result.answers:
+        for place, run in enumerate(answer.runs, start=1):
+            key = answer.ask.id if place == 1 else f"{answer.ask.id}.r{place}"
+            severity = min((seen.severity for seen in run.seen), key=SEVERITIES.index, default=None)
+            status = "note" if run.status == "fine" and run.note else run.status
+            findings = [Finding(each.rule, each.severity, each.text, key, each.evidence) for each in run.seen]
+            if run.note or run.why:
+                findings.append(Finding("", "note", run.note or run.why, key, ()))
+            words[key] = _AuditWord(
+                WORDS[severity] if severity else status,
+                f"s-{severity or status}",
+                f"{answer.ask.id}  {answer.ask.text}",
+                findings,
+            )
+    return words
+
+
+def _audit_findings(
+    result: AuditResult, traces: Mapping[str, Placed], clean: Placed | None
+) -> Iterator[FindingCard]:
+    for group in finding_groups(result.answers):
+        answer = group.answers[0]
+        key = _shown_key(answer)
+        example = traces.get(key)
+        seen, of = group.times
+        yield FindingCard(
+            group.worst.severity,
+            group.worst.rule,
+            group.text,
+            f"in {seen} of {count_text(of, 'run')}, {'question' if len(group.ids) == 1 else 'questions'} "
+            f"{', '.join(group.ids)}",
+            _audit_cost(example, clean) if example else "",
+            HELPS.get(group.worst.rule, ""),
+            f"#{_evidence_anchor(example, group.worst.evidence)}" if example else "",
+            episode_command(result.saved.experiment_id, key, result.saved.logs),
+        )
+
+
+def _shown_key(answer: Answer) -> str:
+    """Return the key of the episode that shows the answer."""
+    run = answer.shown_run
+    place = answer.runs.index(run) if run is not None else 0
+    return answer.ask.id if place == 0 else f"{answer.ask.id}.r{place + 1}"
+
+
+def _audit_cost(example: Placed, clean: Placed | None) -> str:
+    return size_text(example) + ("" if clean is None else f"; the clean run {size_text(clean)}")
+
+
+def _evidence_anchor(example: Placed, evidence: Sequence[str]) -> str:
+    ids = {id.rpartition("/")[2] for request in example.trace.requests for id in request.ids}
+    bare = next((id.rpartition("/")[2] for id in evidence if id.rpartition("/")[2] in ids), "")
+    return event_anchor(example.card.number, bare) if bare else example.card.anchor
+
+
+def _question_matrix(result: AuditResult, numbers: Mapping[str, int]) -> Matrix | None:
+    columns = list(dict.fromkeys(answer.ask.call.text for answer in result.answers))
+    names = list(dict.fromkeys(answer.ask.question.name for answer in result.answers))
+    rows = []
+    for name in names:
+        cells: list[Cell | None] = []
+        for column in columns:
+            answer = next(
+                (
+                    each
+                    for each in result.answers
+                    if each.ask.question.name == name and each.ask.call.text == column
+                ),
+                None,
+            )
+            if answer is None:
+                cells.append(None)
+                continue
+            severity = answer.worst.severity if answer.worst else None
+            status = "note" if answer.status == "fine" and answer.note else answer.status
+            number = numbers.get(_shown_key(answer), 0)
+            href = f"#{episode_anchor(number)}" if number else ""
+            cells.append(Cell(WORDS[severity] if severity else status, severity or status, href))
+        rows.append((name.replace("_", " "), cells))
+    return Matrix("Questions by call", "question", columns, rows) if rows else None

@@ -1,0 +1,278 @@
+"""One episode on the page: its time line as a chart, and its events as nested lines. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from wirefault.history.events import AttemptArmed, EpisodeStarted
+from wirefault.judging.findings.finding import Finding
+from wirefault.judging.judge import EpisodeJudgement
+from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
+from wirefault.report.page.svg import Span, different_parts, time_line
+from wirefault.report.timeline import TimelineLine, timeline_lines
+
+_MAX_LINES = 300
+_MAX_TEXT = 6000
+_ALIKE = 0.3
+"""Share of two texts that is equal, from which on their difference is marked."""
+AGENT, MODEL = "agent", "model"
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A reply as the upstream sent it and as the agent received it, each with its different part marked."""
+
+    upstream: tuple[str, str, str]
+    agent: tuple[str, str, str]
+    upstream_status: str
+    agent_status: str
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether both are the same text."""
+        return self.upstream == self.agent
+
+
+@dataclass(frozen=True)
+class Node:
+    """A line with the lines that belong to it."""
+
+    line: TimelineLine
+    children: Sequence[Node] = ()
+    sides: Sides | None = None
+    anchor: str = ""
+    """The id of its element, ``ep/3/gateway-0:2``; empty for lines without an event."""
+    others: Sequence[str] = ()
+    """Ids of the further events that it shows."""
+
+    @property
+    def label(self) -> str:
+        return self.line.label or self.line.kind
+
+    @property
+    def faults(self) -> list[str]:
+        """What the faults at this line and below it did."""
+        below = [fault for child in self.children for fault in child.faults]
+        return [self.line.text] if self.line.kind == "fault" else below
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it opens: requests and tool calls do."""
+        return bool(self.children or self.sides)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it is a request without success."""
+        return self.line.ms is not None and not self.line.seen.startswith("2")
+
+
+@dataclass(frozen=True)
+class FindingLine:
+    """A finding of the episode, with links to the events that show it."""
+
+    severity: str
+    rule: str
+    text: str
+    evidence: Sequence[tuple[str, str]]
+    """Id and link of each event."""
+
+
+@dataclass(frozen=True)
+class EpisodeCard:
+    """An episode on the page."""
+
+    number: int
+    """Its place on the page, from 1."""
+    key: str
+    arm: str
+    run_id: str
+    word: str
+    """Its outcome, or the answer of an audit's question."""
+    tone: str
+    """The class of the word's colour."""
+    title: str
+    why: str
+    axes: str
+    """World, claim and value; empty in an audit, which has no oracle."""
+    seconds: float
+    requests: int
+    faults: Sequence[str]
+    """What acted: kinds of faults and toxics, each once."""
+    links: Sequence[str]
+    findings: Sequence[FindingLine]
+    chart: Markup
+    nodes: Sequence[Node]
+    omitted: int
+    """How many lines are left out."""
+    command: str
+    """Prints the episode on the console."""
+
+    @property
+    def anchor(self) -> str:
+        return episode_anchor(self.number)
+
+
+def episode_anchor(number: int) -> str:
+    """Return the id of an episode's element on the page."""
+    return f"ep/{number}"
+
+
+def event_anchor(number: int, event: str) -> str:
+    """Return the id of an event's element. ``event``: as in the history, without the name of its run."""
+    return f"{episode_anchor(number)}/{event.rpartition('/')[2]}"
+
+
+def episode_card(
+    number: int,
+    trace: EpisodeTrace,
+    judgement: EpisodeJudgement,
+    findings: Iterable[Finding],
+    *,
+    arm: str,
+    run_id: str,
+    command: str,
+    word: str = "",
+    tone: str = "",
+    title: str = "",
+) -> EpisodeCard:
+    """Describe an episode that has started. ``word``, ``tone``, ``title``: in place of outcome and prompt."""
+    lines = [] if trace.last(EpisodeStarted) is None else timeline_lines(trace, judgement)
+    visible = lines[:_MAX_LINES]
+    ends = [each.event for each in trace.ends]
+    acted = [record for record in judgement.faults if record.reached("injected") or record.delivered]
+    axes = f"world {judgement.world}, claim {judgement.claim}, value {judgement.value}"
+    flags = f", {', '.join(judgement.flags)}" if judgement.flags else ""
+    return EpisodeCard(
+        number=number,
+        key=judgement.episode,
+        arm=arm,
+        run_id=run_id,
+        word=word or judgement.outcome.replace("_", " "),
+        tone=tone or f"o-{judgement.outcome}",
+        title=title or judgement.prompt,
+        why="" if word else judgement.why,
+        axes="" if word else f"{axes}{flags}",
+        seconds=sum(end.ms for end in ends) / 1000,
+        requests=len(trace.requests),
+        faults=list(dict.fromkeys(record.kind for record in acted)),
+        links=list(dict.fromkeys(request.link_name for request in trace.requests)),
+        findings=[finding_line(number, finding, trace) for finding in findings],
+        chart=_chart(number, trace, judgement),
+        nodes=_nodes(visible, number),
+        omitted=len(lines) - len(visible),
+        command=command,
+    )
+
+
+def finding_line(number: int, finding: Finding, trace: EpisodeTrace) -> FindingLine:
+    """Link a finding to its events."""
+    ids = {id for request in trace.requests for id in request.ids}
+    evidence = []
+    for id in finding.evidence:
+        bare = id.rpartition("/")[2]
+        target = event_anchor(number, id) if id in ids else episode_anchor(number)
+        evidence.append((bare, f"#{target}"))
+    return FindingLine(finding.severity, finding.rule, finding.text, evidence)
+
+
+def _nodes(lines: Sequence[TimelineLine], number: int) -> list[Node]:
+    """Nest the lines by depth; the two sides of a reply become one block."""
+    roots: list[Node] = []
+    position = 0
+    while position < len(lines):
+        end = position + 1
+        while end < len(lines) and lines[end].depth > lines[position].depth:
+            end += 1
+        roots.append(_node(lines[position], lines[position + 1 : end], number))
+        position = end
+    return roots
+
+
+def _node(line: TimelineLine, below: Sequence[TimelineLine], number: int) -> Node:
+    upstream = next(
+        (each for each in below if each.kind == "upstream" and each.depth == line.depth + 1), None
+    )
+    observed = next(
+        (each for each in below if each.kind == "observed" and each.depth == line.depth + 1), None
+    )
+    sides = None
+    if upstream is not None and observed is not None:
+        sides = _sides(upstream, observed)
+    rest = [each for each in below if each not in (upstream, observed) or sides is None]
+    ids = [id.rpartition("/")[2] for id in line.ids]
+    anchor = event_anchor(number, ids[0]) if ids else ""
+    return Node(line, _nodes(rest, number), sides, anchor, [event_anchor(number, id) for id in ids[1:]])
+
+
+def _sides(upstream: TimelineLine, observed: TimelineLine) -> Sides:
+    same = observed.text.startswith("the same")
+    sent_text, received = _pretty(upstream.text), _pretty(upstream.text if same else observed.text)
+    one, other = different_parts(sent_text, received)
+    if len(one[0]) + len(one[2]) < _ALIKE * max(len(sent_text), len(received)):
+        one, other = (sent_text, "", ""), (received, "", "")  # marks help only in texts of one kind
+    status = f"{observed.seen} {observed.text}" if same else observed.seen
+    return Sides(one, other, upstream.seen, status.strip())
+
+
+def _pretty(text: str) -> str:
+    """Indent JSON, so that two sides differ line by line."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return _cut(text)
+    is_nested = isinstance(value, dict | list)
+    return _cut(json.dumps(value, ensure_ascii=False, indent=2) if is_nested else text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ..."
+
+
+def _chart(number: int, trace: EpisodeTrace, judgement: EpisodeJudgement) -> Markup:
+    started = trace.last(EpisodeStarted)
+    ends = [each.event for each in trace.ends]
+    begin = started.t if started else min((end.start for end in ends), default=0.0)
+    lanes: dict[str, list[Span]] = {AGENT: [], MODEL: []}
+    for end in ends:
+        title = f"attempt {end.attempt}: {end.ms / 1000:.2f} s, ended by {end.ended_by}"
+        lanes[AGENT].append(Span(end.start - begin, end.end - begin, "attempt", title))
+    last = max((span.end for span in lanes[AGENT]), default=0.0)
+    for request in trace.requests:
+        lane = MODEL if request.of_model else request.link_name
+        lanes.setdefault(lane, []).append(_request_span(number, request, begin))
+    last = max([last, *(span.end for spans in lanes.values() for span in spans)])
+    model_links = {request.link_name for request in trace.requests if request.of_model}
+    for lane, span in _toxic_spans(trace, judgement, begin, last, model_links):
+        lanes.setdefault(lane, []).append(span)
+    drawn = {name: spans for name, spans in lanes.items() if spans}
+    return time_line(drawn, last, f"Time line of episode {number}, {last:.2f} seconds")
+
+
+def _request_span(number: int, request: Request, begin: float) -> Span:
+    injected = [fault.kind for fault in request.injected]
+    status = request.error or (str(request.status) if request.status else "no reply")
+    fault = f", fault {', '.join(injected)}" if injected else ""
+    title = f"{request.name}: {status}, {request.ms:.0f} ms{fault}"
+    kind = "request" if request.succeeded and not request.reply_lost else "failed"
+    href = f"#{event_anchor(number, request.ids[0])}" if request.ids else ""
+    return Span(request.start - begin, request.end - begin, kind, title, href, mark=bool(injected))
+
+
+def _toxic_spans(
+    trace: EpisodeTrace, judgement: EpisodeJudgement, begin: float, last: float, model_links: set[str]
+) -> Iterator[tuple[str, Span]]:
+    """Yield the lane and the time in which each toxic was in force."""
+    ends: Mapping[int, float] = {each.event.attempt: each.event.end - begin for each in trace.ends}
+    for armed in trace.all(AttemptArmed):
+        for toxic in armed.toxics:
+            if toxic.span.unit != "s":
+                continue  # counted in calls: its requests are marked
+            start = armed.t - begin + toxic.span.start
+            end = min(armed.t - begin + toxic.span.end, ends.get(armed.attempt, last))
+            lane = MODEL if toxic.link in model_links else toxic.link
+            yield lane, Span(max(start, 0.0), max(end, start), "shade", f"toxic {toxic.kind} {toxic.stream}")

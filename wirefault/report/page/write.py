@@ -1,0 +1,185 @@
+"""Write a page: one HTML file with its style, script and data, which requests nothing.
+
+Every text is escaped by the template; control characters are removed. A content security policy allows the
+page's own style and script by their hashes, and nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from wirefault.audit.options import is_audit
+from wirefault.audit.result import read_audit
+from wirefault.core.errors import InputError, UserError
+from wirefault.core.files import UnsafeFileError, replace_shared
+from wirefault.experiments.index import PAGES
+from wirefault.experiments.recorded import Recording, open_recording
+from wirefault.experiments.run_experiment import judged_again
+from wirefault.history.logs import strip_control
+from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.report.page.audits import audit_content
+from wirefault.report.page.episode import EpisodeCard
+from wirefault.report.page.parts import WORDS, PageContent
+from wirefault.report.page.runs import experiment_content, run_content
+
+PAGE = "page.html"
+# episodes whose HTML is readable without JavaScript: all of a few, else those with findings
+_FEW, _MAX_PLAIN = 40, 60
+_CHUNK = 50
+_MAX_TITLE = 200
+_SEVERITY_COLORS = {"harmful": "#b3122d", "risky": "#f0b429", "wasteful": "#a36bb8"}
+
+
+def page_line(logs: Path, name: str, environ: Mapping[str, str]) -> str:
+    """Write the page of a run or experiment below ``logs``; return a line with its path, or the reason.
+
+    A page that cannot be written changes no verdict, so nothing is raised for it.
+    """
+    path = logs / PAGES / name / PAGE
+    try:
+        html = page_html(page_content(open_recording(logs, name, environ)))
+        replace_shared(logs, path, html.encode("utf-8", "replace"))
+    except (UserError, OSError, UnsafeFileError, ValueError) as error:
+        return f"no page: {strip_control(str(error))}"
+    return f"page: {path}"
+
+
+def write_page_to(recording: Recording, file: Path) -> None:
+    """Write the page of a recording to that file. Raises ``InputError``."""
+    try:
+        file.write_text(page_html(page_content(recording)), encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise InputError(f"--html {file}: {error.strerror}") from None
+
+
+def page_content(recording: Recording) -> PageContent:
+    """Describe a run, an experiment or an audit. Raises ``InputError`` if its histories cannot be read."""
+    saved = recording.experiment
+    if saved is None:
+        return run_content(recording, next(iter(recording.arms.values())), recording.id)
+    if is_audit(saved):
+        return audit_content(recording, saved, read_audit(saved))
+    if saved.plan.is_plain_run:
+        return run_content(recording, recording.arm(None), saved.plan.experiment.title)
+    return experiment_content(recording, saved, judged_again(saved))
+
+
+def page_html(page: PageContent) -> str:
+    """Return the page as HTML."""
+    environment = _environment()
+    card = environment.get_template("episode.html")
+
+    def html_of(episode: EpisodeCard) -> Markup:
+        return Markup(card.render(episode=episode, words=WORDS))
+
+    plain = page.episodes
+    if len(plain) > _FEW:
+        plain = [each for each in page.episodes if _has_finding(each)][:_MAX_PLAIN]
+    plain_numbers = {episode.number for episode in plain}
+    others = [episode for episode in page.episodes if episode.number not in plain_numbers]
+    places = {each.number: divmod(place, _CHUNK) for place, each in enumerate(others)}
+    style, script = Markup(_style()), Markup(_file("page.js"))
+    return environment.get_template(PAGE).render(
+        page=page,
+        card=html_of,
+        plain=plain,
+        others=len(others),
+        index=_packed([_index_row(episode, places.get(episode.number)) for episode in page.episodes]),
+        chunks=[_packed([html_of(each) for each in chunk]) for chunk in _chunks(others)],
+        outcomes=OUTCOMES.values(),
+        used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
+        style=style,
+        script=script,
+        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none';"
+        " form-action 'none'",
+    )
+
+
+def _has_finding(episode: EpisodeCard) -> bool:
+    return any(finding.severity != "note" for finding in episode.findings) or episode.tone in _FINDING_TONES
+
+
+_FINDING_TONES = ("s-harmful", "s-risky", "s-wasteful")
+
+
+def _index_row(episode: EpisodeCard, place: tuple[int, int] | None) -> dict[str, Any]:
+    """Describe an episode for the list: its filters, and where its HTML is."""
+    chunk, position = place if place is not None else (-1, 0)
+    return {
+        "n": episode.number,
+        "arm": episode.arm,
+        "word": episode.word,
+        "tone": episode.tone,
+        "title": strip_control(episode.title)[:_MAX_TITLE],
+        "secs": round(episode.seconds, 2),
+        "faults": list(episode.faults),
+        "links": list(episode.links),
+        "rules": list(dict.fromkeys(finding.rule for finding in episode.findings)),
+        "chunk": chunk,
+        "place": position,
+    }
+
+
+def _chunks(episodes: Sequence[EpisodeCard]) -> Iterator[Sequence[EpisodeCard]]:
+    for start in range(0, len(episodes), _CHUNK):
+        yield episodes[start : start + _CHUNK]
+
+
+def _packed(value: Any) -> str:
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _style() -> str:
+    colors = "".join(
+        f".o-{row.name}{{fill:{row.color}}}.swatch.o-{row.name}{{background:{row.color}}}\n"
+        for row in OUTCOMES.values()
+    )
+    tones = {
+        "harmful": "#b3122d",
+        "risky": "#f0b429",
+        "wasteful": "#a36bb8",
+        "fine": "#0a6b4f",
+        "clean": "#7b8794",
+        "note": "#d3dae1",
+    }
+    return (
+        _file("page.css")
+        + colors
+        + "".join(f".swatch.s-{name}{{background:{color}}}\n" for name, color in tones.items())
+    )
+
+
+@cache
+def _file(name: str) -> str:
+    return (files("wirefault.report.page") / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FunctionLoader(_file),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_visible,
+        trim_blocks=True,
+    )
+
+
+def _visible(value: Any) -> Any:
+    return value if isinstance(value, Markup) else strip_control(str(value))
