@@ -1,169 +1,250 @@
 """Error rates of intervals and verdicts in simulated runs whose true rates are known.
 
-``python -m bench.verdicts [runs]`` prints the tables of docs/verdicts.md (10,000 runs by default). Seeds are
-fixed, so the same version prints the same figures.
+``python -m bench.verdicts [runs]`` prints the tables of docs/verdicts.md (10,000 runs by default; three
+minutes). Seeds are fixed, so the same version prints the same figures.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
-from wirefault.stats.exact import clopper_pearson
-from wirefault.stats.passes import PassRate, Tries, consistency, pass_all, pass_any
-from wirefault.stats.sequential import boundaries
-from wirefault.stats.survival import Duration, kaplan_meier, time_interval
+from bench.coverage import (
+    ALPHA,
+    RATES,
+    SIZES,
+    Row,
+    clusters_of,
+    interval_of_rate,
+    measure_coverage,
+)
+from wirefault.experiments.estimates import PairedLoss
+from wirefault.stats.exact import worse_by_chance
+from wirefault.stats.holm import holm
+from wirefault.stats.rates import paired_interval
+from wirefault.stats.sequential import Pairs, boundaries, difference_evidence
 
 RUNS = 10_000
-THRESHOLD, ALPHA = 0.9, 0.05
-SIZES, RATES = (20, 60, 200), (0.5, 0.8, 0.85, 0.9, 0.95, 0.97)
+THRESHOLD = 0.9
 _CAP, _ARMS, _PASS = 1000, 6, 10
-_FEW = 20  # the slow parts take this part of the runs
+_MARGIN = 0.05
+"""Of the claim ``degradation <= 5 %``."""
+_WORSE = 0.01
+"""The error of "not worse than before the faults"."""
+Booleans = NDArray[np.bool_]
 
 
-def measure_verdicts(runs: int = RUNS) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each table."""
-    few = max(runs // _FEW, 1)
+def measure_verdicts(runs: int = RUNS, caps: Sequence[int] = (*SIZES, _CAP)) -> dict[str, list[Row]]:
+    """Return the rows of each table about verdicts. ``caps``: of episodes until decided."""
     return {
-        "interval of a rate": [_coverage(rate, n, runs) for n in SIZES for rate in RATES],
-        "one claim, fixed n": [_fixed(rate, n, runs) for n in SIZES for rate in RATES],
-        "one claim until decided": [_sequential(rate, runs) for rate in RATES],
-        "unequal prompts until decided": [_unequal(runs)],
-        "six claims until decided": [_several(runs)],
-        "interval of pass^3, 5 prompts": [_passes(pass_all, n, few) for n in (3, 10)],
-        "interval of pass@3, 5 prompts": [_passes(pass_any, n, few) for n in (3, 10)],
-        "interval of consistency, 5 prompts": [_consistency(n, few) for n in (3, 10)],
-        "interval of pass^3, other prompts": [_other_prompts(n, few) for n in SIZES],
-        "interval of the median time to recovery": [_recovery(n, few) for n in SIZES],
+        "success_rate >= 0.9, fixed n": [_fixed(rate, n, runs) for n in SIZES for rate in RATES],
+        "degradation <= 5 %, fixed n": [
+            _loss(loss, n, runs) for n in SIZES for loss in (0.0, 0.05, 0.06, 0.15)
+        ],
+        "degradation <= 0 % of identical arms, fixed n (exact McNemar)": [
+            _identical(each, n, runs) for n in SIZES for each in (0.05, 0.2, 0.5)
+        ],
+        "six arms that satisfy success_rate >= 0.9, fixed n": [_several_fixed(n, runs) for n in SIZES],
+        "success_rate >= 0.9 of prompts like_these, three repeats each": [
+            _clustered(rate, m, runs) for m in SIZES for rate in (0.85, 0.89, 0.9, 0.95)
+        ],
+        "success_rate >= 0.9 until decided": [_sequential(rate, cap, runs) for cap in caps for rate in RATES],
+        "degradation <= 5 % until decided": [
+            _sequential_loss(loss, cap, runs) for cap in caps for loss in (0.0, 0.05, 0.06, 0.15)
+        ],
+        "success_rate >= 0.9 until decided, unequal prompts": [_unequal(runs)],
+        "six arms that satisfy success_rate >= 0.9, until decided": [_several(runs)],
+        "steady state of a good agent": [
+            _steady(rate, n, runs) for n in (4, *SIZES) for rate in (0.97, 0.9, 0.8)
+        ],
+        "pass or fail of a plug-in that stops early": [
+            _plugin(rate, n, runs) for n in SIZES for rate in (0.8, 0.85, 0.89, 0.9, 0.95)
+        ],
     }
 
 
-def _draws(seed: int, shape: tuple[int, ...], rate: Any) -> NDArray[np.bool_]:
-    drawn: NDArray[np.bool_] = np.random.default_rng(seed).random(shape) < rate
-    return drawn
+def _successes(seed: int, shape: tuple[int, int], rate: Any) -> NDArray[np.int32]:
+    """The successes until each episode."""
+    return (np.random.default_rng(seed).random(shape) < rate).cumsum(axis=1, dtype=np.int32)
 
 
-@cache
-def _interval(k: int, n: int) -> tuple[float, float]:
-    return clopper_pearson(k, n) or (0.0, 1.0)
+def _shares(above: Booleans, below: Booleans) -> Row:
+    held_share, deviated_share = float(above.mean()), float(below.mean())
+    unknown = max(0.0, round(1 - held_share - deviated_share, 9))
+    return {"held": held_share, "deviated": deviated_share, "unknown": unknown}
 
 
-def _coverage(rate: float, n: int, runs: int) -> dict[str, Any]:
-    counts = np.random.default_rng(n).binomial(n, rate, runs)
-    covered = [low <= rate <= high for k in counts for low, high in [_interval(int(k), n)]]
-    return {"n": n, "true rate": rate, "covers": sum(covered) / runs}
-
-
-def _fixed(rate: float, n: int, runs: int) -> dict[str, Any]:
+def _fixed(rate: float, n: int, runs: int) -> Row:
     counts = np.random.default_rng(n + 1).binomial(n, rate, runs)
-    limits = [_interval(int(k), n) for k in counts]
-    above = sum(low >= THRESHOLD for low, _ in limits) / runs
-    below = sum(high < THRESHOLD for _, high in limits) / runs
-    return {"n": n, "true rate": rate, "held": above, "deviated": below, "unknown": 1 - above - below}
+    limits = np.array([interval_of_rate(int(k), n) for k in counts])
+    return {"n": n, "true rate": rate, **_shares(limits[:, 0] >= THRESHOLD, limits[:, 1] < THRESHOLD)}
+
+
+def _loss(loss: float, n: int, runs: int) -> Row:
+    """Further 5 % of the pairs succeed in the first arm alone, as many in the second alone."""
+    counts = np.random.default_rng(n + 12).multinomial(n, [loss + 0.05, 0.05, 0.9 - loss], runs)
+    rows, at = np.unique(counts[:, :2], axis=0, return_inverse=True)
+    limits = np.array([paired_interval(gained, lost, n) for lost, gained in rows.tolist()])[at.ravel()]
+    return {"pairs": n, "true loss": loss, **_shares(limits[:, 1] <= _MARGIN, limits[:, 0] > _MARGIN)}
+
+
+def _identical(discordant: float, n: int, runs: int) -> Row:
+    """Each side wins half of the discordant pairs."""
+    shares = [discordant / 2, discordant / 2, 1 - discordant]
+    counts = np.random.default_rng(n + 19).multinomial(n, shares, runs)
+    rows, at = np.unique(counts[:, :2], axis=0, return_inverse=True)
+    by_chance = np.array([worse_by_chance(lost, won) for lost, won in rows.tolist()])[at.ravel()]
+    return {"pairs": n, "discordant": discordant, "deviated": float((by_chance <= ALPHA).mean())}
+
+
+def _several_fixed(n: int, runs: int) -> Row:
+    counts = np.random.default_rng(n + 13).binomial(n, THRESHOLD, (runs, _ARMS))
+    chances = stats.binom.cdf(counts, n, THRESHOLD)  # of so few successes: the claim deviates at that error
+    shared = [bool(holm(_ARMS, lambda i, error, row=row: bool(row[i] < error), ALPHA)[0]) for row in chances]
+    return {
+        "arms": _ARMS,
+        "n": n,
+        "any deviated, each alone": float((chances < ALPHA).any(axis=1).mean()),
+        "any deviated, shared error": float(np.mean(shared)),
+    }
+
+
+def _clustered(rate: float, m: int, runs: int) -> Row:
+    ends = clusters_of(np.random.default_rng(m + 14), rate, 0.3, m, runs)
+    return {"prompts": m, "true rate": rate, **_shares(ends[:, 0] >= THRESHOLD, ends[:, 1] < THRESHOLD)}
 
 
 def _looks(successes: NDArray[Any], alpha: float, every: int = 1) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return for each run the first look that decides above and below the threshold, else infinity."""
     highs, lows = (np.array(each) for each in boundaries(THRESHOLD, _CAP, alpha))
-    at = np.arange(every, _CAP + 1, every)
+    at = np.arange(every, every * successes.shape[1] + 1, every)
     first = []
     for crossed in (successes >= highs[at], successes <= lows[at]):
         first.append(np.where(crossed.any(axis=1), at[crossed.argmax(axis=1)], np.inf))
     return first[0], first[1]
 
 
-def _sequential(rate: float, runs: int) -> dict[str, Any]:
-    above, below = _looks(_draws(7, (runs, _CAP), rate).cumsum(axis=1, dtype=np.int32), ALPHA)
+def _sequential(rate: float, cap: int, runs: int) -> Row:
+    above, below = _looks(_successes(7, (runs, cap), rate), ALPHA)
     return {
+        "cap": cap,
         "true rate": rate,
-        "mean episodes": float(np.minimum(np.minimum(above, below), _CAP).mean()),
-        "held": float((above < below).mean()),
-        "deviated": float((below < above).mean()),
-        "unknown": float((np.minimum(above, below) == np.inf).mean()),
+        "mean episodes": float(np.minimum(np.minimum(above, below), cap).mean()),
+        **_shares(above < below, below < above),
     }
 
 
-def _unequal(runs: int) -> dict[str, Any]:
+def _sequential_loss(loss: float, cap: int, runs: int) -> Row:
+    """Looks after passes over ten prompts; the pairs of ``_loss``."""
+    shares = [loss + 0.05, 0.05, 0.9 - loss]
+    draws = np.random.default_rng(cap + 15)
+    pairs = draws.multinomial(_PASS, shares, (runs, cap // _PASS)).cumsum(axis=1)
+    verdicts = [next(filter(None, (_decided(*look) for look in run)), "") for run in pairs.tolist()]
+    sides = (np.array([each == verdict for each in verdicts]) for verdict in ("held", "deviated"))
+    return {"cap": cap, "true loss": loss, **_shares(*sides)}
+
+
+@cache
+def _decided(lost: int, won: int, ties: int) -> str:
+    evidence = difference_evidence(Pairs(lost, won, ties), _MARGIN)
+    needed = -math.log(ALPHA)
+    return "held" if evidence.below >= needed else "deviated" if evidence.above >= needed else ""
+
+
+def _unequal(runs: int) -> Row:
     """Half of the prompts never fail, half fail in a fifth; looks after passes over ten prompts."""
-    rates = np.tile([1.0, 0.8], _CAP // 2)
-    successes = _draws(8, (runs, _CAP), rates).cumsum(axis=1, dtype=np.int32)
+    successes = _successes(8, (runs, _CAP), np.tile([1.0, 0.8], _CAP // 2))
     above, below = _looks(successes[:, _PASS - 1 :: _PASS], ALPHA, _PASS)
-    return {
-        "mean rate": 0.9,
-        "held": float((above < below).mean()),
-        "deviated": float((below < above).mean()),
-    }
+    return {"mean rate": 0.9, **_shares(above < below, below < above)}
 
 
-def _several(runs: int) -> dict[str, Any]:
+def _several(runs: int) -> Row:
     """Six arms at the threshold itself: the claim is true in each, so each deviation is false."""
-    runs = max(runs // _ARMS, 1)
     alone, shared = np.zeros(runs, dtype=bool), np.zeros(runs, dtype=bool)
     for arm in range(_ARMS):
-        successes = _draws(20 + arm, (runs, _CAP), THRESHOLD).cumsum(axis=1, dtype=np.int32)
+        successes = _successes(20 + arm, (runs, _CAP), THRESHOLD)
         alone |= _looks(successes, ALPHA)[1] < np.inf
         shared |= _looks(successes, ALPHA / _ARMS)[1] < np.inf  # Holm's first step: any rejection
     return {
         "arms": _ARMS,
-        "any deviated, each alone": alone.mean(),
-        "any deviated, shared error": shared.mean(),
+        "any deviated, each alone": float(alone.mean()),
+        "any deviated, shared error": float(shared.mean()),
     }
 
 
-_UNEQUAL = np.array([0.5, 0.8, 0.9, 0.95, 1.0])
+def _steady(rate: float, n: int, runs: int) -> Row:
+    """Without any effect of the faults: the arm afterwards is like the control."""
+    before = np.random.default_rng(n + 16).binomial(n, rate, runs)
+    pairs = np.random.default_rng(n + 17).multinomial(
+        n, [rate * (1 - rate)] * 2 + [1 - 2 * rate * (1 - rate)], runs
+    )
+    lost, at = np.unique(pairs[:, :2], axis=0, return_inverse=True)
+    worse = np.array([_chance_of_worse(*row) <= _WORSE for row in lost.tolist()])[at.ravel()]
+    limits = np.array([interval_of_rate(int(k), n) for k in before])
+    return {
+        "n": n,
+        "true rate": rate,
+        "success_share >= 50 % fails": float((before < n / 2).mean()),
+        "success_rate >= 80 % deviates": float((limits[:, 1] < 0.8).mean()),
+        "worse afterwards": float(worse.mean()),
+    }
 
 
-def _passes(estimate: Callable[[list[Tries], int], PassRate | None], tries: int, runs: int) -> dict[str, Any]:
-    truth = float((_UNEQUAL**3).mean() if estimate is pass_all else (1 - (1 - _UNEQUAL) ** 3).mean())
-    covered = _covered(lambda row: estimate(row, 3), truth, tries, runs)
-    return {"tries": tries, "covers": covered}
+def _chance_of_worse(lost: int, won: int) -> float:
+    outcomes = [(True, False)] * lost + [(False, True)] * won
+    sides = [{str(place): each[side] for place, each in enumerate(outcomes)} for side in (0, 1)]
+    return PairedLoss(sides[0], sides[1]).chance_of_worse()
 
 
-def _consistency(tries: int, runs: int) -> dict[str, Any]:
-    truth = float((_UNEQUAL**2 + (1 - _UNEQUAL) ** 2).mean())
-    return {"tries": tries, "covers": _covered(consistency, truth, tries, runs)}
+def _plugin(rate: float, n: int, runs: int) -> Row:
+    """Beside the verdicts of the same runs."""
+    outcomes = np.random.default_rng(n + 18).random((runs, n)) < rate
+    passed, taken = plugin_passes(outcomes)
+    above, below = _looks(outcomes.cumsum(axis=1, dtype=np.int32), ALPHA)
+    fixed = np.array([interval_of_rate(int(k), n) for k in outcomes.sum(axis=1)])
+    return {
+        "runs": n,
+        "true rate": rate,
+        "plug-in passes": float(passed.mean()),
+        "plug-in's mean runs": float(taken.mean()),
+        "held, fixed n": float((fixed[:, 0] >= THRESHOLD).mean()),
+        "held, until decided": float((above < below).mean()),
+    }
 
 
-def _covered(
-    estimate: Callable[[list[Tries]], PassRate | None], truth: float, tries: int, runs: int
-) -> float:
-    covered = 0
-    for row in np.random.default_rng(9).binomial(tries, _UNEQUAL, (runs, len(_UNEQUAL))):
-        interval = estimate([Tries(int(successes), tries) for successes in row])
-        covered += interval is not None and interval.low <= truth <= interval.high
-    return covered / runs
+def plugin_passes(outcomes: Booleans) -> tuple[Booleans, NDArray[Any]]:
+    """Whether agentcheck-pytest-plugin 0.1.0 passes each row, and the runs that it takes.
+
+    Its rule for ``agentcheck(runs=n, min_pass_rate=0.9)``, looked at after each run: pass or fail as soon as
+    the remaining runs cannot change whether the share of all n reaches the rate; from 5 runs on fail if the
+    95 % Wilson interval is below the rate, from half of the runs (at least 10) pass if it is above; at the
+    end pass if the share reaches the rate.
+    """
+    runs, n = outcomes.shape
+    successes = outcomes.cumsum(axis=1)
+    done = np.arange(1, n + 1)
+    z = stats.norm.ppf(0.975)
+    share, scale = successes / done, 1 + z * z / done
+    middle = share + z * z / (2 * done)
+    spread = z * np.sqrt(share * (1 - share) / done + z * z / (4 * done * done))
+    low, high = (middle - spread) / scale, (middle + spread) / scale
+    fails = ((successes + n - done) / n < THRESHOLD) | ((done >= 5) & (high < THRESHOLD))
+    passes = (successes / n >= THRESHOLD) | ((done >= max(10, n // 2)) & (low >= THRESHOLD))
+    stops = fails | passes
+    stops[:, -1] = True
+    at = stops.argmax(axis=1)
+    row = np.arange(runs)
+    return passes[row, at] & ~fails[row, at], at + 1
 
 
-def _other_prompts(prompts: int, runs: int) -> dict[str, Any]:
-    """Five tries at each of these prompts, whose rates are drawn: 0.3 in a fifth of all, else 1."""
-    chance, truth, covered = np.random.default_rng(11), 0.2 * 0.3**3 + 0.8, 0
-    for _ in range(runs):
-        rates = np.where(chance.random(prompts) < 0.2, 0.3, 1.0)
-        row = [Tries(int(successes), 5) for successes in chance.binomial(5, rates)]
-        interval = pass_all(row, 3, like_these=True)
-        covered += interval is not None and interval.low <= truth <= interval.high
-    return {"prompts": prompts, "covers": covered / runs}
-
-
-def _recovery(n: int, runs: int) -> dict[str, Any]:
-    """Exponential times to recovery with a mean of 2 s, observed for exponential times with a mean of 4 s."""
-    chance, truth, covered = np.random.default_rng(n + 10), 2 * math.log(2), 0
-    for _ in range(runs):
-        times, ends = chance.exponential(2, n), chance.exponential(4, n)
-        pairs = zip(times.tolist(), ends.tolist(), strict=True)
-        durations = [Duration(min(took, end), took <= end) for took, end in pairs]
-        low, high = time_interval(kaplan_meier(durations), 50)
-        covered += (low or 0.0) <= truth <= (math.inf if high is None else high)
-    return {"failures": n, "covers": covered / runs}
-
-
-def _as_table(rows: Sequence[dict[str, Any]]) -> str:
+def _as_table(rows: Sequence[Row]) -> str:
     names = list(rows[0])
     lines = [names, ["---"] * len(names), *([_cell(row[name]) for name in names] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -176,8 +257,9 @@ def _cell(value: Any) -> str:
 def main() -> None:
     """Print the tables."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
-    for title, rows in measure_verdicts(runs).items():
-        print(f"\n{title}\n\n{_as_table(rows)}")
+    for measured in (measure_coverage, measure_verdicts):
+        for title, rows in measured(runs).items():
+            print(f"\n{title}\n\n{_as_table(rows)}", flush=True)
 
 
 if __name__ == "__main__":

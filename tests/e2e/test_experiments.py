@@ -25,6 +25,7 @@ VERDICTS = {
     "wrong-tool-data": ("held", "all of"),
     "fabricated-answer": ("deviated", "method: no false_success: false_success 4 of 4"),
     "short-outage": ("held", "all of"),
+    "decided-rate": ("held", "all of"),
     "rate-limits-and-slow-tools": ("held", "all of"),
     "lost-replies": ("held", "all of"),
     "no-steady-state": ("unknown", "it was not in its steady state before any fault"),
@@ -72,6 +73,12 @@ def verdicts(folder: Path) -> dict[str, dict[str, Any]]:
 def test_shipped_experiment_has_expected_verdict(verdicts: dict[str, dict[str, Any]], name: str) -> None:
     verdict, because = VERDICTS[name]
     assert (verdicts[name]["verdict"], verdicts[name]["because"][: len(because)]) == (verdict, because)
+
+
+def test_shipped_claim_is_decided_after_three_passes(verdicts: dict[str, dict[str, Any]]) -> None:
+    [claim] = [check for check in verdicts["decided-rate"]["checks"] if check["kind"] == "claim"]
+    assert (claim["statement"], claim["verdict"]) == ("success_rate >= 60 %", "held")
+    assert claim["message"].startswith("decided after 9 episodes")
 
 
 def test_each_shipped_experiment_is_tested(verdicts: dict[str, dict[str, Any]]) -> None:

@@ -19,9 +19,10 @@ from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.decision_cost import decision_lines
 from wirefault.experiments.engine import RunArm, RunControl
+from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.index import RunCost, last_run_of
-from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.plan import PlannedArm, plan_experiment
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.experiments.sequential import (
@@ -137,9 +138,47 @@ def test_percentile_is_rate_of_episodes_within_limit() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["tokens <= 500", "control_p95 <= 1 s", "success_rate >= 0.9 where faulted"])
-def test_claims_that_no_sequential_test_decides_are_refused(text: str) -> None:
-    assert "can be decided sequentially" in why_not_sequential(text, 1)
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("tokens <= 500", "tokens cannot be decided sequentially: state one of success_rate, p50"),
+        ("control_p95 <= 1 s", "control_p95 cannot be decided"),
+        ("success_rate >= 0.9 where faulted", "about all episodes: leave `where: faulted` out"),
+        ("success_rate >= 0.9 or p95 <= 1s", "one measure with one number"),
+        ("success_rate - control_success_rate >= -0.1", "one measure with one number"),
+        ("success_rate >= 0.9 and mttr <= 1s", "mttr cannot be decided"),
+        ("success_rate >= 1", "no number of episodes decides success_rate at the end of its range"),
+    ],
+)
+def test_claims_that_no_sequential_test_decides_are_refused(text: str, why: str) -> None:
+    assert why in why_not_sequential(text, 1) and "or use fixed `repeats`" in why_not_sequential(text, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "line"), [("hypothesis", 8), ("steady_state", 5), ("of the arm", 11), ("checks", 13)]
+)
+def test_refused_claim_has_its_line(key: str, line: int, tmp_path: Path) -> None:
+    texts = {
+        name: "tokens <= 5" if name == key else "no crash" for name in ("hypothesis", "of the arm", "checks")
+    }
+    steady = "tokens <= 5" if key == "steady_state" else "success_share >= 50 %"
+    (tmp_path / "exp.yaml").write_text(
+        "title: On paper\n"
+        "only: ['1', '2']\n"
+        "until_decided: true\n"
+        "steady_state:\n"
+        f"  - {steady}\n"
+        "hypothesis:\n"
+        "  - success_rate >= 0.9\n"
+        f"  - {texts['hypothesis']}\n"
+        "method:\n"
+        "  settings: {error_prob: 1}\n"
+        f"  hypothesis: [{texts['of the arm']}]\n"
+        "checks:\n"
+        f"  - {texts['checks']}\n"
+    )
+    with pytest.raises(InputError, match=rf"exp.yaml:{line}: .*tokens <= 5: tokens cannot be decided"):
+        plan_experiment(load_experiment(tmp_path / "exp.yaml"), {"LOGS_DIR": str(tmp_path)})
 
 
 @pytest.mark.parametrize("text", ["no crash", "success == all", "p95 <= 1 s and no crash"])

@@ -281,7 +281,8 @@ def _check_sequential(source_file: ExperimentFile, arms: Sequence[PlannedArm]) -
     for arm in arms:
         for text in arm.hypothesis:
             if why := why_not_sequential(text, arm.settings.prompt_limit):
-                raise source_file.file.error(("until_decided",), f"{arm.name}: {text}: {why}")
+                place = _place_of_statement(source_file.experiment, arm.name, text)
+                raise source_file.file.error(place, f"{text}: {why} (until_decided)")
     if not any(sequential_claims(text) for arm in arms for text in arm.hypothesis):
         raise source_file.file.error(
             ("until_decided",),
@@ -322,6 +323,19 @@ def _planned_arm(
     )
     planned = PlannedArm(name, settings, hypothesis, asserted)
     return at_dose(planned, arm.dose) if arm.dose != 1 else planned
+
+
+def _place_of_statement(experiment: Experiment, arm: str, text: str) -> tuple[str | int, ...]:
+    """Where the file has a statement of that arm."""
+    if arm in (CONTROL, AFTER):
+        return "steady_state", experiment.steady.index(text)
+    for key, texts in (("hypothesis", experiment.hypothesis), ("checks", experiment.checks)):
+        if text in texts:
+            return key, texts.index(text)
+    own = experiment.arms.get(arm)
+    if own is None or text not in own.hypothesis:
+        return ("until_decided",)
+    return *_place_of(experiment, arm), "hypothesis", own.hypothesis.index(text)
 
 
 def _place_of(experiment: Experiment, name: str) -> tuple[str, ...]:

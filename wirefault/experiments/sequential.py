@@ -97,6 +97,9 @@ def _claim(statement: Statement) -> SequentialClaim | None:
     return None
 
 
+_SEQUENTIAL = "success_rate, p50, p95, p99 and degradation"
+
+
 def why_not_sequential(text: str, prompt_limit: int) -> str:
     """Return why an experiment until decided cannot have this statement; empty if it can."""
     for statement in parse_statements(text):
@@ -104,11 +107,26 @@ def why_not_sequential(text: str, prompt_limit: int) -> str:
         if claim is not None and prompt_limit > 1 and _PERCENTILE.fullmatch(claim.measure):
             return "a percentile is decided sequentially only with one attempt per prompt (prompt_limit: 1)"
         if claim is None and statement.kind == "claim":
-            return (
-                "only success_rate, p50, p95, p99 and degradation, each alone against a number and over all"
-                " episodes, can be decided sequentially; state others with fixed `repeats`"
-            )
+            return f"{_why_not(statement)}, or use fixed `repeats`"
     return ""  # a check: one counterexample refutes it, whatever the number of episodes
+
+
+def _why_not(statement: Statement) -> str:
+    comparison = statement.expression.comparison
+    if statement.faulted:
+        return "a sequential test is about all episodes: leave `where: faulted` out"
+    if comparison is None:
+        return (
+            f"a sequential test compares one measure with one number: state {_SEQUENTIAL} each alone, joined"
+            " by `and`"
+        )
+    if not _is_sequential(comparison.measure):
+        return f"{comparison.measure} cannot be decided sequentially: state one of {_SEQUENTIAL}"
+    return f"no number of episodes decides {comparison.measure} at the end of its range: use a margin"
+
+
+def _is_sequential(measure: str) -> bool:
+    return measure in ("success_rate", "degradation") or bool(_PERCENTILE.fullmatch(measure))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 _MAX_TERMS = 10_000
 _TINY = 1e-300
@@ -124,6 +125,7 @@ def effective_size(clusters: Sequence[tuple[float, int]], variance: float, error
     return min(variance * n * n / squares * reduced, float(n))
 
 
+@lru_cache(maxsize=256)
 def t_quantile(probability: float, degrees: int) -> float:
     """Return the quantile of Student's t, for a probability above one half."""
     x = beta_quantile(2 * (1 - probability), degrees / 2, 0.5)

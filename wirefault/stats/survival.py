@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import NormalDist
 
 from wirefault.stats.exact import ruled_out_above
@@ -52,12 +53,10 @@ def kaplan_meier(durations: Iterable[Duration]) -> list[Step]:
     ordered = sorted(durations, key=lambda each: each.seconds)
     scores = _Scores(ordered) if any(each.group for each in ordered) else None
     steps: list[Step] = []
-    survival, greenwood, at = 1.0, 0.0, 0
-    while at < len(ordered):
-        seconds = ordered[at].seconds
-        same = [each for each in ordered[at:] if each.seconds == seconds]
-        events, at_risk = sum(each.ended for each in same), len(ordered) - at
-        at += len(same)
+    survival, greenwood, at_risk = 1.0, 0.0, len(ordered)
+    for seconds, group in groupby(ordered, key=lambda each: each.seconds):
+        same = list(group)
+        events = sum(each.ended for each in same)
         if events:
             survival *= 1 - events / at_risk
             left = at_risk - events
@@ -70,6 +69,7 @@ def kaplan_meier(durations: Iterable[Duration]) -> list[Step]:
             steps.append(Step(seconds, at_risk, events, survival, greenwood, units))
         if scores:
             scores.leave(same)
+        at_risk -= len(same)
     return steps
 
 

@@ -1,0 +1,217 @@
+"""Six kinds of experiments, recomputed from their histories by a script that imports nothing of Wirefault."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.experiments.recorded_runs import write
+from tests.independent import recompute
+from tests.judging.oracle.histories import (
+    ended,
+    episode,
+    exchange,
+    fault_met,
+    run_finished,
+    run_started,
+    tried,
+)
+from wirefault.experiments.engine import RunArm, RunControl
+from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.plan import PlannedArm, plan_experiment
+from wirefault.experiments.run_experiment import run_experiment
+from wirefault.experiments.saved import SavedExperiment, save
+from wirefault.history.events import EpisodeJudged, Event
+from wirefault.judging.judge import judge_episode
+from wirefault.lab.toxiproxy import VERIFIED, Choice
+from wirefault.wiring.prompts import Prompt
+
+FAULTS = {"settings": {"error_prob": 1}}
+
+
+@dataclass(frozen=True)
+class Lottery:
+    """An engine whose episodes end by their key: each arm, and each prompt, has its chance of success."""
+
+    chances: dict[str, float]
+    by_prompt: float = 0.0
+    """How much the chance differs by prompt."""
+
+    def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
+        def run_arm(arm: PlannedArm) -> int:
+            left = saved.left_of(arm)
+            [run_id] = saved.next_run_ids(arm, 1)
+            events = [event for prompt in left for event in self._episode(arm, prompt)]
+            write(
+                saved.logs,
+                run_id,
+                [run_started(len(left)), *events, replace(run_finished(), toxics_left=0)],
+            )
+            return 0
+
+        code = run_arms(run_arm)
+        saved.note_end(rollback=VERIFIED)
+        return code
+
+    def _episode(self, arm: PlannedArm, prompt: Prompt) -> list[Event]:
+        draws = random.Random(f"{arm.name} {prompt.key}")
+        chance = self.chances.get(arm.name, 0.97)
+        chance += self.by_prompt * (random.Random(recompute.prompt_of(prompt.key)).random() - 0.5)
+        requests = [
+            exchange(
+                "model",
+                dialect="openai_chat",
+                tokens_in=int(draws.expovariate(0.01)),
+                tokens_out=20,
+                model="m",
+            )
+            for _ in range(draws.randint(1, 4))
+        ]
+        struck = (
+            []
+            if arm.is_control
+            else [tried(error="server_error", status=503), exchange(status=503, fault=fault_met())]
+        )
+        status = "done" if draws.random() < chance else "failed"
+        end = ended(status=status, ms=1000 * draws.lognormvariate(0, 0.6))
+        events = [replace(e, episode=prompt.key) for e in episode(*requests, *struck, end, expect={})]
+        judged = judge_episode(events).as_event(1.0)
+        assert isinstance(judged, EpisodeJudged)
+        return [*events, judged]
+
+
+def run(folder: Path, engine: Lottery, **more: Any) -> tuple[Path, str]:
+    """The logs and the id of an experiment that this engine ran."""
+    data = {"title": "On paper", "seed": 3, "method": FAULTS, **more}
+    data = {key: value for key, value in data.items() if value is not None}
+    (folder / "exp.json").write_text(json.dumps(data), encoding="utf-8")
+    plan = plan_experiment(load_experiment(folder / "exp.json"), {"LOGS_DIR": str(folder / "logs")})
+    saved = save(plan, "e1")
+    run_experiment(saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), engine)
+    return saved.logs, saved.experiment_id
+
+
+def prompts(count: int) -> list[dict[str, str]]:
+    return [{"id": f"q{place}", "prompt": f"What is {place} + 1?"} for place in range(count)]
+
+
+Case = tuple[Lottery, dict[str, Any], Sequence[str]]
+SIX: dict[str, Case] = {
+    "single rate": (
+        Lottery({"method": 0.95}),
+        {
+            "prompts": prompts(50),
+            "repeats": 2,
+            "hypothesis": ["success_rate >= 0.85", "success_rate <= 0.9", "no crash"],
+        },
+        ("held", "deviated"),
+    ),
+    "difference to the control": (
+        Lottery({"control": 0.95, "method": 0.8}),
+        {
+            "prompts": prompts(60),
+            "repeats": 2,
+            "hypothesis": [f"degradation <= {n} %" for n in (0, 5, 15, 40)],
+        },
+        ("held", "unknown", "deviated"),
+    ),
+    "mean and percentile": (
+        Lottery({"method": 0.9}),
+        {
+            "prompts": prompts(80),
+            "hypothesis": [
+                "tokens <= 600",
+                "tokens <= 320",
+                "tokens <= 100",
+                "p95 <= 9s",
+                "p50 <= 0.5s",
+                "p99 <= 20s",
+            ],
+        },
+        ("held", "unknown", "deviated"),
+    ),
+    "several claims that share the error": (
+        Lottery({"a": 0.8, "b": 0.83, "c": 0.7, "d": 0.97}),
+        {
+            "prompts": prompts(60),
+            "method": None,
+            "variants": dict.fromkeys("abcd", FAULTS),
+            "hypothesis": ["success_rate >= 0.9", "success_rate >= 0.5"],
+        },
+        ("held", "unknown", "deviated"),
+    ),
+    "clusters of prompts": (
+        Lottery({"method": 0.6}, by_prompt=0.6),
+        {
+            "prompts": prompts(60),
+            "repeats": 3,
+            "population": "like_these",
+            "confidence": "95 %",
+            "hypothesis": [
+                "success_rate >= 0.4",
+                "success_rate >= 0.8",
+                "degradation <= 20 %",
+                "degradation <= 60 %",
+            ],
+        },
+        ("held", "deviated"),
+    ),
+    "until decided": (
+        Lottery({"method": 0.8}),
+        {
+            "prompts": prompts(4),
+            "until_decided": True,
+            "limits": {"episodes": 160},
+            "hypothesis": ["success_rate >= 0.6", "success_rate >= 0.95", "success_rate >= 0.79", "no crash"],
+        },
+        ("held", "unknown", "deviated"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SIX)
+def test_recomputed_figures_and_verdicts_do_not_differ(kind: str, tmp_path: Path) -> None:
+    engine, experiment, verdicts = SIX[kind]
+    logs, experiment_id = run(tmp_path, engine, **experiment)
+    _, rows = recompute.recompute(logs, experiment_id)
+    assert recompute.differences(logs, experiment_id) == []
+    assert {row["verdict"] for row in rows if row["statement"] in str(experiment["hypothesis"])} >= set(
+        verdicts
+    )
+
+
+def test_changed_figure_is_a_difference(tmp_path: Path) -> None:
+    engine, experiment, _ = SIX["single rate"]
+    logs, experiment_id = run(tmp_path, engine, **experiment)
+    path = logs / "experiments" / experiment_id / "verdict.json"
+    document = json.loads(path.read_text())
+    claim = next(check["claim"] for check in document["checks"] if check["claim"])
+    claim["low"] += 1e-5
+    path.write_text(json.dumps(document))
+    [difference] = recompute.differences(logs, experiment_id)
+    assert "low" in difference
+
+
+def test_script_imports_numpy_and_scipy_alone() -> None:
+    tree = ast.parse(Path(recompute.__file__).read_text())
+    names = {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names |= {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
+    allowed = {
+        "json",
+        "math",
+        "random",
+        "re",
+        "sys",
+        "collections.abc",
+        "dataclasses",
+        "fractions",
+        "pathlib",
+    }
+    assert names - allowed == {"__future__", "typing", "numpy", "scipy"}
