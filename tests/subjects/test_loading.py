@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.loading import load_subject
 
@@ -41,3 +42,10 @@ def test_load_errors(name: str, message: str, folder: Path) -> None:
     (folder / "subject_f.py").write_text("number = 1\ndef open_subject(configuration): ...")
     with pytest.raises(SettingsError, match=re.escape(message)):
         load_subject(name)
+
+
+def test_function_that_takes_a_prompt_is_explained(folder: Path) -> None:
+    (folder / "subject_g.py").write_text("def ask(prompt): return prompt.strip()")
+    opening = load_subject("subject_g:ask")(load_configuration({}))
+    with pytest.raises(SettingsError, match=r"it raised AttributeError: .*subject: \{python: MODULE:NAME\}"):
+        opening.__enter__()

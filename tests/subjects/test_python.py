@@ -30,6 +30,19 @@ def told(prompt, context):
     turns = message[context.conversation]
     return f"{turns} {context.turn} {context.links['shop']} {context.headers['baggage'][:15]} {os.getpid()}"
 
+class Talker:
+    def __init__(self):
+        self.turns = []
+
+    async def run(self, prompt, context):
+        self.turns.append(prompt)
+        return {"response": f"{self.turns} {context.turn}"}
+
+talker = Talker()
+
+class Mute:
+    pass
+
 def badly(prompt):
     if prompt == "raise":
         raise ConnectionError("refused")
@@ -70,6 +83,16 @@ def test_callable_with_context_holds_conversation(wired: Wired) -> None:
         assert answer.startswith("['three'] 1 ")
     pid = int(answer.split()[-1])
     assert pid != os.getpid() and not alive(pid)
+
+
+def test_class_is_made_for_each_attempt_and_object_once(wired: Wired) -> None:
+    with wired.subject("{python: 'my_agent:Talker'}") as subject:
+        assert subject("one", wired.context(turns=("one", "two"))).response == "['one', 'two'] 2"
+        assert subject("three", wired.context(2)).response == "['three'] 1"
+    with wired.subject("{python: 'my_agent:talker'}") as subject:
+        assert subject("one", wired.context()).response == "['one'] 1"
+        assert subject("two", wired.context(2)).response == "['one', 'two'] 1"
+    assert "has none of the methods __call__, run" in str(wired.ask("{python: 'my_agent:Mute'}").error)
 
 
 @pytest.mark.parametrize(

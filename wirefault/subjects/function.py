@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any
 
-from wirefault.subjects.python_worker import PythonContext, context_argument
+from wirefault.subjects.python_worker import METHODS, PythonContext, callable_of, context_argument
 from wirefault.subjects.results import AttemptOver, conversation_id, converse, crash_result
 from wirefault.subjects.subject import (
     AttemptContext,
@@ -35,8 +35,6 @@ _POLL_S = 0.02
 # for a function to end after its time
 _END_BOUND_S = 2.0
 _BY_NAME = 'name the function as subject="module:function", which runs in a process that can be ended'
-# how an object that cannot be called itself is usually called
-_METHODS = ("run", "invoke", "ask", "chat")
 
 Probe = Callable[..., object]
 
@@ -52,9 +50,9 @@ def check_function(subject: object) -> None:
     """Raise ``ValueError`` if the object cannot be called with a prompt."""
     kind = subject if inspect.isclass(subject) else type(subject)
     defined = {name for ancestor in kind.__mro__ for name in vars(ancestor)}
-    if defined.isdisjoint(("__call__", *_METHODS)):
+    if defined.isdisjoint(("__call__", *METHODS)):
         raise ValueError(
-            f"must be a function, or an object with __call__ or one of {', '.join(_METHODS)},"
+            f"must be a function, or an object with __call__ or one of {', '.join(METHODS)},"
             f" not {subject!r:.60}"
         )
 
@@ -146,11 +144,9 @@ class FunctionSubject(Subject):
                 subject = self._wait(self._thread.begin(subject), context.settings.attempt_time)
             except Exception as error:
                 raise LabFailed(f"{self.name}: cannot be made: {type(error).__name__}: {error}") from error
-        if callable(subject):
-            function: Callable[..., object] = subject
-            return function
-        methods = (getattr(subject, name, None) for name in _METHODS)
-        return next(filter(callable, methods))
+        function = callable_of(subject)
+        assert function is not None  # by ``check_function``
+        return function
 
     def _turn(
         self, agent: Callable[..., object], text: str, number: int, seconds: float, context: AttemptContext

@@ -78,7 +78,13 @@ def load_subject(name: str) -> SubjectFactory:
 def _open(
     label: str, factory: Callable[[Configuration], object], configuration: Configuration
 ) -> Iterator[Subject]:
-    opening = factory(configuration)
+    try:
+        opening = factory(configuration)
+    except Exception as error:
+        raise SettingsError(
+            f"{label}: called with the configuration, it raised {type(error).__name__}: {error}. A function"
+            " or class that takes a prompt goes into a wiring: `subject: {python: MODULE:NAME}`"
+        ) from error
     if not isinstance(opening, AbstractContextManager):
         raise SettingsError(f"{label}: must be a context manager: use contextlib.contextmanager")
     with opening as opened:

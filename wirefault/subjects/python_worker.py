@@ -17,10 +17,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from wirefault.judging.metrics import Metrics
+
+
+# how an object that cannot be called itself is usually called
+METHODS = ("run", "invoke", "ask", "chat")
 
 
 @dataclass(frozen=True)
@@ -78,20 +82,35 @@ def main() -> None:
             traceback.print_exc()
             send(problem=f"{module} cannot be imported: {type(error).__name__}: {error}")
             return
-        function = getattr(imported, name, None)
-        if not callable(function):
+        subject = getattr(imported, name, None)
+        function = None if inspect.isclass(subject) else callable_of(subject)
+        if function is None and not inspect.isclass(subject):
             callables = [known for known, value in vars(imported).items() if callable(value)]
             send(problem=f"{module} has no function {name}{nearest(name, callables)}")
             return
         send(ready=True)
+        attempt = ("", 0)
         for line in lines:
             request = json.loads(line)
+            context = PythonContext(**request["context"])
             try:
-                send(answer=_answer(function, request["prompt"], PythonContext(**request["context"]), runner))
+                if inspect.isclass(subject) and attempt != (context.episode, context.attempt):
+                    function = callable_of(subject())
+                    attempt = (context.episode, context.attempt)
+                if function is None:
+                    raise TypeError(f"{name} has none of the methods __call__, {', '.join(METHODS)}")
+                send(answer=_answer(function, request["prompt"], context, runner))
             except Exception as error:  # noqa: BLE001 - any exception is its crash
                 traceback.print_exc()
                 crash = crash_result(error)
                 send(error_type=crash.error_type, error=crash.error, error_class=crash.error_class)
+
+
+def callable_of(subject: Any) -> Callable[..., Any] | None:
+    """Return the object, or the method by which such an object is usually called; None without one."""
+    if callable(subject):
+        return cast(Callable[..., Any], subject)
+    return next(filter(callable, (getattr(subject, name, None) for name in METHODS)), None)
 
 
 def _answer(function: Callable[..., Any], prompt: str, context: PythonContext, runner: asyncio.Runner) -> Any:
