@@ -241,7 +241,10 @@ PROMISES = {
             "wirefault compare", 0, r"^difference of the success rates: .*, n = \d+ \(pairs; 90 % interval\)"
         ),
     ],
-    "docs/page.md": [Promise("wirefault report latest --html page.html", 0, "^page: page.html$")],
+    "docs/page.md": [
+        Promise("wirefault report latest --html page.html", 0, "^page: page.html$"),
+        Promise("wirefault compare latest latest --html", 0, "^page: page.html$"),
+    ],
     "docs/coming-from.md": [Promise("wirefault run level.yaml", 0, "2900 episodes each")],
     "docs/subjects.md": [
         Promise("cp CLONE/", 0),

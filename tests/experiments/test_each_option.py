@@ -32,6 +32,7 @@ OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
     "report": ("--html",),
+    "compare": ("--html",),
     "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again"),
 }
 

@@ -153,7 +153,12 @@ def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
 @option("--arm", "arms", multiple=True, help="Compare only this arm. Repeatable.")
 @_out
 @_json
-def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | None, as_json: bool) -> None:
+@option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write both side by side as one page."
+)
+def compare_command(
+    first: str, second: str, arms: tuple[str, ...], out: Path | None, as_json: bool, html: Path | None
+) -> None:
     """Compare two experiments or runs: success, measures, outcomes, settings. Runs nothing.
 
     The exit code is 1 if the second succeeds less often, beyond the 90 % interval of the difference, and 2 if
@@ -165,6 +170,12 @@ def compare_command(first: str, second: str, arms: tuple[str, ...], out: Path | 
 
     recordings = {"first": _recording(first, out), "second": _recording(second, out)}
     compared = compare(recordings["first"], recordings["second"], arms)
+    if html is not None:
+        from wirefault.report.page.comparisons import comparison_content
+        from wirefault.report.page.write import write_page_to
+
+        write_page_to(comparison_content(recordings["first"], recordings["second"], compared), html)
+        click.echo(f"page: {html}", err=True)
     if as_json:
         evidence = {side: recording.evidence.as_json() for side, recording in recordings.items()}
         _print_object({**comparison_json(compared), "evidence": evidence})
@@ -198,9 +209,9 @@ def report_command(
     """
     name = _resolved(run, out)
     if html is not None:
-        from wirefault.report.page.write import write_page_to
+        from wirefault.report.page.write import page_content, write_page_to
 
-        write_page_to(_recording(name, out), html)
+        write_page_to(page_content(_recording(name, out)), html)
         click.echo(f"page: {html}", err=True)
     if name not in saved_ids(logs_in(environ_below(out))):
         if junit is not None:

@@ -46,7 +46,7 @@ def _print_arm(console: Console, arm: ArmComparison) -> None:
     for column in table.columns[1:]:
         column.no_wrap = False
     console.print(table)
-    for text in _sentences(arm):
+    for text in comparison_sentences(arm):
         console.print(Text(one_line(text)))
     for episode in arm.changed[:_MAX_EPISODES]:
         changed = f"  {episode.episode}  {episode.first} -> {episode.second}  {one_line(episode.prompt)}"
@@ -55,7 +55,8 @@ def _print_arm(console: Console, arm: ArmComparison) -> None:
         console.print(f"  and {len(arm.changed) - _MAX_EPISODES} more: see --json")
 
 
-def _sentences(arm: ArmComparison) -> Iterator[str]:
+def comparison_sentences(arm: ArmComparison) -> Iterator[str]:
+    """Yield the difference of the success rates, and the episodes that it leaves out."""
     kind = "pairs" if arm.paired else "not paired, since they share no episode"
     if arm.success is None:
         yield "difference of the success rates: unknown, no episode has an outcome in both"

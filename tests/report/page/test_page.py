@@ -13,9 +13,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.experiments.test_compare import SavedRuns
+from tests.judging.findings.traced import request
 from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
 from wirefault.cli.main import main
+from wirefault.experiments.compare import compare
 from wirefault.judging.findings.rules import RULES
+from wirefault.judging.requests import Request
+from wirefault.report.page.comparisons import comparison_content, first_difference
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.write import page_content, page_html
 
@@ -113,6 +118,42 @@ def test_command_writes_the_page(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [*words[:-1], f"--html={tmp_path}/missing/page.html"])
     assert result.exit_code == 64
     assert "--html" in result.output and "No such file" in result.output
+
+
+def test_comparison_shows_changed_episodes_on_both_sides(tmp_path: Path) -> None:
+    runs = SavedRuns(tmp_path)
+    first, second = runs.run("run-1", "SSF"), runs.run("run-2", "SFS")
+    content = comparison_content(first, second, compare(first, second))
+    assert [(episode.arm, episode.word) for episode in content.episodes] == [
+        ("first", "success"),
+        ("second", "honest failure"),
+        ("first", "honest failure"),
+        ("second", "success"),
+    ]
+    assert [episode.command.split()[-2:] for episode in content.episodes] == [
+        ["run-1", "e1"],
+        ["run-2", "e1"],
+        ["run-1", "e2"],
+        ["run-2", "e2"],
+    ]
+    assert content.matrix and [name for name, _ in content.matrix.rows] == [
+        "e1: Message Bob",
+        "e2: Message Bob",
+    ]
+    file = tmp_path / "page.html"
+    words = ["compare", "run-1", "run-2", f"--html={file}"]
+    assert f"page: {file}" in CliRunner().invoke(main, words, env={"LOGS_DIR": str(tmp_path)}).output
+    assert "Two recordings compared" in file.read_text(encoding="utf-8")
+
+
+def test_first_different_request() -> None:
+    price, order, refused = (
+        Request((f"gateway-0:{line}",), record, None)
+        for line, record in enumerate((request(method="GET"), request(1), request(1, status=503)), start=1)
+    )
+    assert first_difference([price, order], [price, order]) is None
+    assert first_difference([price, order], [price, refused]) == (2, order, refused)
+    assert first_difference([price], [price, order]) == (2, None, order)
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.severity != "note"])

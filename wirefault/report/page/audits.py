@@ -5,18 +5,15 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wirefault.audit.answers import Answer
 from wirefault.audit.groups import finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.history.reader import read_run
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import judge_run
-from wirefault.judging.summary import summary_of
 from wirefault.report.next_command import episode_command
 from wirefault.report.page.episode import episode_anchor, event_anchor
 from wirefault.report.page.helps import HELPS
@@ -30,6 +27,7 @@ from wirefault.report.page.parts import (
     Placed,
     Tone,
     count_text,
+    judged_episodes,
     latency_chart,
     provenance,
     size_text,
@@ -40,23 +38,14 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     episodes = Episodes(saved.logs, recording.id)
     arm = recording.arm(None)
     words = _audit_words(result)
-    judgements = {run_id: judge_run(read_run(saved.logs, run_id)) for run_id in arm.run_ids}
-    judged_by_key = {
-        judged.episode: (run_id, judgement.traces[judged.episode], judged)
-        for run_id, judgement in judgements.items()
-        for judged in judgement.episodes
-    }
+    recorded, summary = judged_episodes(arm)
     traces: dict[str, Placed] = {}
-    for key in sorted(judged_by_key, key=lambda key: (not key.startswith("clean"), key)):
-        run_id, trace, judged = judged_by_key[key]
+    for key in sorted(recorded, key=lambda key: (not key.startswith("clean"), key)):
         named = words.get(key, _AuditWord("clean", "s-clean", "clean run, without a fault"))
-        card = episodes.add(
-            trace, judged, named.findings, run_id=run_id, word=named.word, tone=named.tone, title=named.title
-        )
-        traces[key] = Placed(card, trace, judged, named.findings)
+        episode = replace(recorded[key], findings=named.findings)
+        traces[key] = episodes.add(episode, word=named.word, tone=named.tone, title=named.title)
     numbers = {key: each.card.number for key, each in traces.items()}
     clean = traces.get("clean")
-    summary = summary_of(judge_run(read_run(saved.logs, arm.run_ids[0])))
     cards = list(_audit_findings(result, traces, clean))
     verdict, tone = _audit_verdict(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -127,20 +127,28 @@ def event_anchor(number: int, event: str) -> str:
     return f"{episode_anchor(number)}/{event.rpartition('/')[2]}"
 
 
+@dataclass(frozen=True)
+class RecordedEpisode:
+    """An episode as it was recorded and judged."""
+
+    run_id: str
+    trace: EpisodeTrace
+    judged: EpisodeJudgement
+    findings: Sequence[Finding]
+
+
 def episode_card(
     number: int,
-    trace: EpisodeTrace,
-    judgement: EpisodeJudgement,
-    findings: Iterable[Finding],
+    episode: RecordedEpisode,
     *,
     arm: str,
-    run_id: str,
     command: str,
     word: str = "",
     tone: str = "",
     title: str = "",
 ) -> EpisodeCard:
-    """Describe an episode that has started. ``word``, ``tone``, ``title``: in place of outcome and prompt."""
+    """Describe an episode. ``word``, ``tone``, ``title``: in place of its outcome and prompt."""
+    trace, judgement = episode.trace, episode.judged
     lines = [] if trace.last(EpisodeStarted) is None else timeline_lines(trace, judgement)
     visible = lines[:_MAX_LINES]
     ends = [each.event for each in trace.ends]
@@ -151,7 +159,7 @@ def episode_card(
         number=number,
         key=judgement.episode,
         arm=arm,
-        run_id=run_id,
+        run_id=episode.run_id,
         word=word or judgement.outcome.replace("_", " "),
         tone=tone or f"o-{judgement.outcome}",
         title=title or judgement.prompt,
@@ -161,7 +169,7 @@ def episode_card(
         requests=len(trace.requests),
         faults=list(dict.fromkeys(record.kind for record in acted)),
         links=list(dict.fromkeys(request.link_name for request in trace.requests)),
-        findings=[finding_line(number, finding, trace) for finding in findings],
+        findings=[finding_line(number, finding, trace) for finding in episode.findings],
         chart=_chart(number, trace, judgement),
         nodes=_nodes(visible, number),
         omitted=len(lines) - len(visible),

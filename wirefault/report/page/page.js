@@ -6,7 +6,7 @@
   const filters = byId('filters');
   const chunks = [...document.querySelectorAll('script.chunk')];
   const inflated = new Map();
-  let rows = [], shown = [], limit = PAGE;
+  let rows = [], shown = [], limit = PAGE, visited = null;
 
   async function inflate(text) {
     const bytes = Uint8Array.from(atob(text.trim()), (c) => c.charCodeAt(0));
@@ -63,7 +63,9 @@
     const want = Object.fromEntries(new FormData(filters));
     want.text = want.text.toLowerCase();
     shown = rows.filter((row) => matches(row, want));
-    list.replaceChildren(...shown.slice(0, limit).map(item));
+    const visible = shown.slice(0, limit);
+    if (visited && shown.includes(visited) && !visible.includes(visited)) visible.push(visited);
+    list.replaceChildren(...visible.map(item));
     byId('more').hidden = shown.length <= limit;
     byId('count').textContent = shown.length === rows.length
       ? rows.length + (rows.length === 1 ? ' episode' : ' episodes') : shown.length + ' of ' + rows.length + ' episodes';
@@ -81,8 +83,8 @@
     const [, number] = /^ep\/(\d+)/.exec(id) || [];
     const row = rows[number - 1];
     if (!row) return;
-    if (!shown.includes(row)) { filters.reset(); apply(); }
-    while (shown.indexOf(row) >= limit) limit += PAGE;
+    visited = row;
+    if (!shown.includes(row)) filters.reset();
     apply();
     const details = item(row).firstElementChild;
     details.open = true;

@@ -20,13 +20,13 @@ from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.judge import EpisodeJudgement, judge_run
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import model_usage
 from wirefault.report.next_command import episode_command
-from wirefault.report.page.episode import EpisodeCard, episode_card
+from wirefault.report.page.episode import EpisodeCard, RecordedEpisode, episode_card
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.svg import (
     IntervalRow,
@@ -118,7 +118,7 @@ class PageContent:
 
     id: str
     title: str
-    kind: Literal["run", "experiment", "audit"]
+    kind: Literal["run", "experiment", "audit", "comparison"]
     tone: Tone
     verdict: str
     sentence: str
@@ -146,47 +146,41 @@ class Episodes:
 
     def add_arm(self, arm: RecordedArm, *, shown_arm: str = "") -> list[Placed]:
         """Add the last run of each episode of an arm. ``shown_arm``: the arm's name in commands."""
-        latest: dict[str, tuple[str, RunJudgement, EpisodeJudgement]] = {}
-        for run_id in arm.run_ids:
-            judgement = judge_run(read_run(self.logs, run_id)).by_control(arm.control)
-            latest |= {each.episode: (run_id, judgement, each) for each in judgement.episodes}
-            self.summaries[arm.name] = summary_of(judgement) if len(arm.run_ids) == 1 else arm.summary
-        placed: list[Placed] = []
-        by_episode: dict[tuple[str, str], list[Finding]] = defaultdict(list)
-        for run_id, judgement, _ in latest.values():
-            if not any(run == run_id for run, _ in by_episode):
-                for finding in judgement.findings:
-                    by_episode[run_id, finding.episode].append(finding)
-        for key in filter(latest.__contains__, arm.episodes):
-            run_id, judgement, judged = latest[key]
-            trace, own = judgement.traces[key], by_episode.get((run_id, key), [])
-            name = "" if arm.name == PLAIN_RUN else arm.name
-            card = self.add(trace, judged, own, arm=name, run_id=run_id, shown_arm=shown_arm)
-            placed.append(Placed(card, trace, judged, own))
-        return placed
+        latest, self.summaries[arm.name] = judged_episodes(arm)
+        name = "" if arm.name == PLAIN_RUN else arm.name
+        return [
+            self.add(latest[key], arm=name, shown_arm=shown_arm)
+            for key in filter(latest.__contains__, arm.episodes)
+        ]
 
     def add(
         self,
-        trace: EpisodeTrace,
-        judged: EpisodeJudgement,
-        findings: Sequence[Finding],
+        episode: RecordedEpisode,
         *,
-        run_id: str,
         arm: str = "",
         shown_arm: str = "",
+        recording_id: str = "",
         word: str = "",
         tone: str = "",
         title: str = "",
-    ) -> EpisodeCard:
-        """Add one episode. ``word``, ``tone``, ``title``: in place of its outcome and prompt."""
-        number = len(self.cards) + 1
-        command = episode_command(self.recording_id, judged.episode, self.logs, arm=shown_arm)
+    ) -> Placed:
+        """Add one episode. ``word``, ``tone``, ``title``: in place of its outcome and prompt.
+
+        ``recording_id``: where it is recorded, if not with the others.
+        """
+        number, key = len(self.cards) + 1, episode.judged.episode
+        recording_id = recording_id or self.recording_id
         card = episode_card(
-            number, trace, judged, findings,
-            arm=arm, run_id=run_id, command=command, word=word, tone=tone, title=title,
-        )  # fmt: skip
+            number,
+            episode,
+            arm=arm,
+            command=episode_command(recording_id, key, self.logs, arm=shown_arm),
+            word=word,
+            tone=tone,
+            title=title,
+        )
         self.cards.append(card)
-        return card
+        return Placed(card, episode)
 
 
 @dataclass(frozen=True)
@@ -194,9 +188,33 @@ class Placed:
     """An episode with its card."""
 
     card: EpisodeCard
-    trace: EpisodeTrace
-    judged: EpisodeJudgement
-    findings: Sequence[Finding]
+    episode: RecordedEpisode
+
+    @property
+    def trace(self) -> EpisodeTrace:
+        return self.episode.trace
+
+    @property
+    def judged(self) -> EpisodeJudgement:
+        return self.episode.judged
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        return self.episode.findings
+
+
+def judged_episodes(arm: RecordedArm) -> tuple[dict[str, RecordedEpisode], Summary]:
+    """Return the last run of each episode of an arm, by its key, and the arm's summary."""
+    latest: dict[str, RecordedEpisode] = {}
+    for run_id in arm.run_ids:
+        judgement = judge_run(read_run(arm.logs, run_id)).by_control(arm.control)
+        findings: dict[str, list[Finding]] = defaultdict(list)
+        for finding in judgement.findings:
+            findings[finding.episode].append(finding)
+        for judged in judgement.episodes:
+            key = judged.episode
+            latest[key] = RecordedEpisode(run_id, judgement.traces[key], judged, findings[key])
+    return latest, summary_of(judgement) if len(arm.run_ids) == 1 else arm.summary
 
 
 def finding_cards(placed: Sequence[Placed], calm: Sequence[Placed] = ()) -> list[FindingCard]:

@@ -55,10 +55,10 @@ def page_line(logs: Path, name: str, environ: Mapping[str, str]) -> str:
     return f"page: {path}"
 
 
-def write_page_to(recording: Recording, file: Path) -> None:
-    """Write the page of a recording to that file. Raises ``InputError``."""
+def write_page_to(content: PageContent, file: Path) -> None:
+    """Write a page to that file. Raises ``InputError``."""
     try:
-        file.write_text(page_html(page_content(recording)), encoding="utf-8", errors="replace")
+        file.write_text(page_html(content), encoding="utf-8", errors="replace")
     except OSError as error:
         raise InputError(f"--html {file}: {error.strerror}") from None
 
