@@ -54,18 +54,19 @@ def kaplan_meier(durations: Iterable[Duration]) -> list[Step]:
     scores = _Scores(ordered) if any(each.group for each in ordered) else None
     steps: list[Step] = []
     survival, greenwood, at_risk = 1.0, 0.0, len(ordered)
-    for seconds, group in groupby(ordered, key=lambda each: each.seconds):
-        same = list(group)
+    for seconds, alike in groupby(ordered, key=lambda each: each.seconds):
+        same = list(alike)
         events = sum(each.ended for each in same)
         if events:
             survival *= 1 - events / at_risk
-            left = at_risk - events
-            if left:
-                more = events / (at_risk * left)
-                greenwood = scores.variance(same, at_risk, events) if scores else greenwood + more
-            else:
-                greenwood = math.inf
             units = scores.units if scores else at_risk
+            left = at_risk - events
+            if not left:
+                greenwood = math.inf
+            elif scores:
+                greenwood = scores.variance(same, at_risk, events)
+            else:
+                greenwood += events / (at_risk * left)
             steps.append(Step(seconds, at_risk, events, survival, greenwood, units))
         if scores:
             scores.leave(same)
@@ -74,32 +75,48 @@ def kaplan_meier(durations: Iterable[Duration]) -> list[Step]:
 
 
 class _Scores:
-    """The influence of each group on the logarithm of the estimate; their squares sum to its variance."""
+    """The influence of each group on the logarithm of the estimate; their squares sum to its variance.
+
+    A group's score is ``bases - at risk * hazard``, so that the sum of squares changes only by the groups
+    with a duration of this time.
+    """
 
     def __init__(self, durations: Sequence[Duration]) -> None:
-        self._at_risk = Counter(map(self._group, durations))
-        self._scores = dict.fromkeys(self._at_risk, 0.0)
+        self._at_risk = Counter(map(_group, durations))
+        self._bases = dict.fromkeys(self._at_risk, 0.0)
+        self._hazard = 0.0
+        self._squares = self._products = 0.0
+        self._sizes = math.fsum(size * size for size in self._at_risk.values())
+        self.units = len(self._bases)
+        """The groups at risk."""
 
     def variance(self, same: Sequence[Duration], at_risk: int, events: int) -> float:
         """Return the variance after the events among the durations of this time."""
-        ended = Counter(self._group(each) for each in same if each.ended)
-        for group, size in self._at_risk.items():
-            self._scores[group] += (ended[group] - size * events / at_risk) / (at_risk - events)
-        groups = len(self._scores)
-        squares = math.fsum(score * score for score in self._scores.values())
-        return squares * groups / (groups - 1) if groups > 1 else math.inf
+        left = at_risk - events
+        self._hazard += events / (at_risk * left)
+        for group, ended in Counter(_group(each) for each in same if each.ended).items():
+            self._set(group, self._bases[group] + ended / left, self._at_risk[group])
+        hazard, groups = self._hazard, len(self._bases)
+        squares = self._squares - 2 * hazard * self._products + hazard * hazard * self._sizes
+        return max(squares, 0.0) * groups / (groups - 1) if groups > 1 else math.inf
 
     def leave(self, same: Iterable[Duration]) -> None:
-        self._at_risk.subtract(map(self._group, same))
+        """Take these durations out of those at risk."""
+        for group, size in Counter(map(_group, same)).items():
+            rest = self._at_risk[group] - size
+            self._set(group, self._bases[group] - size * self._hazard, rest)
+            self.units -= not rest
 
-    @property
-    def units(self) -> int:
-        """The groups at risk."""
-        return sum(size > 0 for size in self._at_risk.values())
+    def _set(self, group: object, base: float, size: int) -> None:
+        before, at_risk = self._bases[group], self._at_risk[group]
+        self._squares += base * base - before * before
+        self._products += base * size - before * at_risk
+        self._sizes += size * size - at_risk * at_risk
+        self._bases[group], self._at_risk[group] = base, size
 
-    @staticmethod
-    def _group(duration: Duration) -> object:
-        return duration.group or id(duration)
+
+def _group(duration: Duration) -> object:
+    return duration.group or id(duration)
 
 
 def time_percentile(steps: Sequence[Step], percent: float) -> float | None:
