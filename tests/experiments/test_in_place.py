@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import json
 import os
 import re
@@ -357,6 +358,13 @@ def test_tools_of_this_process_are_struck() -> None:
         checks=["completes"],
     ).run(say=quiet)
     assert report.verdict == "held", str(report)
+
+
+def test_both_ways_to_run_have_the_same_options() -> None:
+    run, run_async = map(inspect.signature, (Experiment.run, Experiment.run_async))
+    assert run_async.parameters == run.parameters
+    with pytest.raises(TypeError, match="unexpected keyword argument 'worker'"):
+        asyncio.run(Experiment(subject=Talker, prompts=["x"], checks=["completes"]).run_async(worker=1))
 
 
 def test_workers_need_name_of_function() -> None:

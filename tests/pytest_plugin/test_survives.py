@@ -28,7 +28,33 @@ def agent(shop, wirefault_links):
     return run
 
 def test_survives(agent, wirefault):
-    assert_survives(agent, prompts=["What is there?", "Mugs?"], faults=GONE, repeats=2)
+    report = assert_survives(agent, prompts=["What is there?", "Mugs?"], faults=GONE, repeats=2)
+    assert list(report.arms) == ["control", "method", "control-after"]
+    assert [episode.answer for episode in report.arms["method"].episodes] == ["There are mugs."] * 4
+
+class Shopper:
+    client = httpx.Client()
+    shop = ""
+
+    def __call__(self, prompt, context):
+        return f"{self.client.get(self.shop + '/items').status_code}, attempt {context.attempt}"
+
+def test_class(shop):
+    Shopper.shop = shop
+    report = assert_survives(Shopper, prompts=["x"], faults=GONE)
+    assert report.arms["method"].episodes[0].answer == "503, attempt 1"
+
+def test_fails_without_faults(shop):
+    def agent(prompt):
+        httpx.get(shop + "/items")
+        raise RuntimeError("never")
+    assert_survives(agent, prompts=["x"], faults=GONE)
+
+def test_check(agent):
+    assert_survives(agent, prompts=["x"], faults=GONE, checks=[{"answer_contains": "cups"}])
+
+def test_no_faults(agent):
+    assert_survives(agent, prompts=["x"])
 
 def test_async(shop, wirefault):
     async def agent(prompt):
@@ -70,7 +96,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return run_suite(folder, "--wirefault-seed=7")
 
 
-@pytest.mark.parametrize("name", ["test_survives", "test_async"])
+@pytest.mark.parametrize("name", ["test_survives", "test_async", "test_class"])
 def test_passes(session: Session, name: str) -> None:
     assert session.cases[name].result == "passed", session.cases[name].message
 
@@ -81,8 +107,11 @@ def test_passes(session: Session, name: str) -> None:
         ("test_crash", "failed: 'What is there?'\n    crash"),
         ("test_finding", "failed: 'Order a mug.'\n    write_repeated (harmful)"),
         ("test_oracle", "failed: 'Cups?'\n    "),
-        ("test_no_call", "unknown: 'x'\n    the fault unavailable never arrived"),
-        ("test_bad_prompts", "assert_survives: prompts: missing prompts"),
+        ("test_no_call", "\n    the fault unavailable never arrived"),
+        ("test_fails_without_faults", "was not in its steady state before any fault"),
+        ("test_check", "answer_contains"),
+        ("test_bad_prompts", "prompts: missing prompts"),
+        ("test_no_faults", "assert_survives: faults: missing"),
         ("test_bad_faults", "assert_survives: faults: unknown fault set 'gone'"),
     ],
 )
@@ -92,5 +121,5 @@ def test_says_why_not(session: Session, name: str, message: str) -> None:
 
 
 def test_failure_names_run_and_seed(session: Session) -> None:
-    assert "1 of 1 episodes, seed 7" in session.cases["test_finding"].message
+    assert "seed 7\nfailed" in session.cases["test_finding"].message
     assert "why: wirefault show" in session.cases["test_finding"].message

@@ -9,12 +9,13 @@ assert report.verdict == "held"
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from wirefault.core.errors import LAB_FAILED, UNKNOWN
 from wirefault.core.interrupts import INTERRUPTED
@@ -33,8 +34,8 @@ from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.extra import require_packages
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import LabError, print_to_stderr
-from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.runner.in_process import open_tap_here
+from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
+from wirefault.runner.in_process import InProcessLab, open_tap_here
 from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.function import FunctionSubject, Probe
@@ -48,6 +49,23 @@ watch_frameworks()
 
 Say = Callable[[str], None]
 OnEvent = Callable[[Event], object]
+
+
+_Options = ParamSpec("_Options")
+_Run = Callable[Concatenate[Any, _Options], ExperimentReport]
+_RunAsync = Callable[Concatenate[Any, _Options], Coroutine[Any, Any, ExperimentReport]]
+
+
+def _with_options_of(
+    run: _Run[_Options],
+) -> Callable[[Callable[..., Coroutine[Any, Any, ExperimentReport]]], _RunAsync[_Options]]:
+    """Let a method show the options of ``run``, to type checkers, editors and ``help``."""
+
+    def decorate(method: Callable[..., Coroutine[Any, Any, ExperimentReport]]) -> _RunAsync[_Options]:
+        method.__signature__ = inspect.signature(run)  # type: ignore[attr-defined]
+        return method
+
+    return decorate
 
 
 class Experiment(ExperimentModel):
@@ -72,29 +90,20 @@ class Experiment(ExperimentModel):
         function. Raises ``InputError`` for an experiment that cannot run, ``LabError`` if the lab failed,
         ``KeyboardInterrupt`` if it was interrupted.
         """
-        hooks = Hooks(on_event, before_attempt, after_attempt)
-        return _run(self, Path(folder), workers, toxiproxy, say, hooks)
+        options = RunOptions(folder, workers, toxiproxy, say, on_event, before_attempt, after_attempt)
+        return _run(self, options)
 
-    async def run_async(
-        self,
-        *,
-        folder: Path | str = ".",
-        workers: int = 1,
-        toxiproxy: str = "auto",
-        say: Say = print_to_stderr,
-        on_event: OnEvent | None = None,
-        before_attempt: Probe | None = None,
-        after_attempt: Probe | None = None,
-    ) -> ExperimentReport:
+    @_with_options_of(run)
+    async def run_async(self, **options: Any) -> ExperimentReport:
         """Run it as ``run`` does, while this event loop continues; coroutines of the subject run in it.
 
         The run ends early if this task is cancelled.
         """
-        halt = Halt()
-        hooks = Hooks(on_event, before_attempt, after_attempt, asyncio.get_running_loop())
-        run = asyncio.ensure_future(
-            asyncio.to_thread(_run, self, Path(folder), workers, toxiproxy, say, hooks, halt)
-        )
+        call = inspect.signature(Experiment.run).bind(self, **options)
+        call.apply_defaults()
+        chosen = RunOptions(**{name: value for name, value in call.arguments.items() if name != "self"})
+        halt, loop = Halt(), asyncio.get_running_loop()
+        run = asyncio.ensure_future(asyncio.to_thread(_run, self, chosen, halt, loop))
         try:
             return await asyncio.shield(run)
         except asyncio.CancelledError:
@@ -104,66 +113,95 @@ class Experiment(ExperimentModel):
 
 
 @dataclass(frozen=True)
-class Hooks:
-    """A user's functions that take part in a run, and the loop for coroutines."""
+class RunOptions:
+    """The options of ``Experiment.run``, which describes them."""
 
+    folder: Path | str
+    workers: int
+    toxiproxy: str
+    say: Say
     on_event: OnEvent | None = None
     before_attempt: Probe | None = None
     after_attempt: Probe | None = None
-    loop: asyncio.AbstractEventLoop | None = None
 
 
 def _run(
     experiment: Experiment,
-    folder: Path,
-    workers: int,
-    toxiproxy: str,
-    say: Say,
-    hooks: Hooks,
+    options: RunOptions,
     halt: Halt | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> ExperimentReport:
-    spec = SpecFile("Experiment", experiment.model_dump(exclude_unset=True))
-    if experiment.is_in_place and workers > 1:
+    """Run the experiment; its coroutines run in ``loop``, by default in a new one."""
+    spec = _spec(experiment)
+    if experiment.is_in_place and options.workers > 1:
         raise spec.error(
             ("workers",),
             "must be 1 for a function of this process, which has one set of connections;"
             ' name it as subject="module:function" to run several episodes at once',
         )
-    if not experiment.is_in_place and (hooks.before_attempt or hooks.after_attempt):
+    if not experiment.is_in_place and (options.before_attempt or options.after_attempt):
         raise spec.error(("before_attempt",), "needs a function of this process as the subject")
     take_key_variable()
-    plan = plan_experiment(ExperimentFile(experiment, folder, spec), os.environ)
-    configuration = plan.configuration
-    files = {name: getattr(configuration, name).absolute() for name in ("logs", "state", "effects")}
-    # the function may change the folder, and the report may be read in another
-    plan = replace(plan, configuration=replace(configuration, **files))
-    require_packages(plan.configuration.wiring, plan.subject)
-    choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
-    saved = save(plan, new_run_id())
-    messages: list[str] = []
-
-    def say_and_keep(message: str) -> None:
-        messages.append(message)
-        say(message)
-
-    control = RunControl(choice, say_and_keep, lambda _: None, workers, halt=halt or Halt())
-    sink = EventSink(saved, hooks.on_event)
+    saved = _saved(experiment, Path(options.folder), os.environ)
+    require_packages(saved.plan.configuration.wiring, saved.plan.subject)
+    choice = choose_toxiproxy(options.toxiproxy, saved.plan.configuration.environ)
+    sink, messages = EventSink(saved, options.on_event), _Messages(options.say)
+    control = RunControl(choice, messages.say, lambda _: None, options.workers, halt=halt or Halt())
     if experiment.is_in_place:
-        engine = InPlaceEngine(experiment.subject, sink, hooks)
+        engine = InPlaceEngine(experiment.subject, sink, options, loop)
         return _reported(run_experiment(saved, control, engine), messages, engine.probed)
     result = run_experiment(saved, control, LocalEngine())
     sink.read()
     return _reported(result, messages, {})
 
 
+def run_in_lab(experiment: Experiment, folder: Path, lab: InProcessLab) -> ExperimentReport:
+    """Run an experiment on a function of this process in a lab that is up, which must have its wiring.
+
+    Raises ``InputError`` and ``LabError``.
+    """
+    saved, messages = _saved(experiment, folder, lab.configuration.environ), _Messages(lambda _: None)
+    options = RunOptions(folder, 1, "", messages.say)
+    engine = InPlaceEngine(experiment.subject, EventSink(saved, None), options, lab=lab)
+    control = RunControl(Choice("embedded"), messages.say, lambda _: None)
+    with lab.tap.paused():
+        return _reported(run_experiment(saved, control, engine), messages, engine.probed)
+
+
+def _spec(experiment: Experiment) -> SpecFile:
+    return SpecFile("Experiment", experiment.model_dump(exclude_unset=True))
+
+
+def _saved(experiment: Experiment, folder: Path, environ: Mapping[str, str]) -> SavedExperiment:
+    """Plan the experiment and save it."""
+    plan = plan_experiment(ExperimentFile(experiment, folder, _spec(experiment)), environ)
+    configuration = plan.configuration
+    files = {name: getattr(configuration, name).absolute() for name in ("logs", "state", "effects")}
+    # the function may change the folder, and the report may be read in another
+    plan = replace(plan, configuration=replace(configuration, **files))
+    return save(plan, new_run_id())
+
+
+class _Messages:
+    """Passes progress on, and remembers the last error."""
+
+    def __init__(self, say: Say) -> None:
+        self.error = ""
+        self._say = say
+
+    def say(self, message: str) -> None:
+        if message.startswith("error: "):
+            self.error = message.removeprefix("error: ")
+        self._say(message)
+
+
 def _reported(
-    result: ExperimentResult, messages: list[str], probed: dict[tuple[str, str, int], object]
+    result: ExperimentResult, messages: _Messages, probed: dict[tuple[str, str, int], object]
 ) -> ExperimentReport:
     if result.code == INTERRUPTED:
         raise KeyboardInterrupt
     if result.judged is None:
-        errors = [line.removeprefix("error: ") for line in messages if line.startswith("error: ")]
-        why = errors[-1] if errors else f"see {result.saved.folder}"
+        why = messages.error or f"see {result.saved.folder}"
         raise LabError(f"the experiment {result.saved.experiment_id} did not complete: {why}")
     return ExperimentReport(result, probed)
 
@@ -188,14 +226,23 @@ class EventSink:
 
 
 class InPlaceEngine:
-    """Calls a function of this process, in a lab with one lane."""
+    """Calls a function of this process, in the lab or in a new one with one lane."""
 
-    def __init__(self, function: object, sink: EventSink, hooks: Hooks) -> None:
+    def __init__(
+        self,
+        function: object,
+        sink: EventSink,
+        options: RunOptions,
+        loop: asyncio.AbstractEventLoop | None = None,
+        lab: InProcessLab | None = None,
+    ) -> None:
         self.probed: dict[tuple[str, str, int], object] = {}
         """The results of ``after``, by run, episode and attempt."""
         self._function = function
         self._sink = sink
-        self._hooks = hooks
+        self._options = options
+        self._loop = loop
+        self._lab = lab
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         """See ``Engine``."""
@@ -209,13 +256,15 @@ class InPlaceEngine:
                 saved.note_end(rollback=lab.verify_rollback())
                 return code
 
+        if self._lab is not None:
+            return in_lab(self._lab.running(how.say, how.halt))
         return with_own_lab(saved.plan.configuration, how.toxiproxy, how.say, in_lab, halt=how.halt)
 
     def _opened(
         self, lab: RunningLab, saved: SavedExperiment, stack: ExitStack
     ) -> tuple[Subject, FunctionSubject]:
         configuration = load_configuration(lab.environ(), wiring=saved.plan.configuration.wiring)
-        tap = stack.enter_context(open_tap_here(configuration))
+        tap = self._lab.tap if self._lab else stack.enter_context(open_tap_here(configuration))
 
         def poll() -> None:
             lab.look()
@@ -224,10 +273,10 @@ class InPlaceEngine:
         function = FunctionSubject(
             self._function,
             tap=tap,
-            loop=self._hooks.loop,
+            loop=self._loop,
             poll=poll,
-            before=self._hooks.before_attempt,
-            after=self._hooks.after_attempt,
+            before=self._options.before_attempt,
+            after=self._options.after_attempt,
         )
         stack.callback(function.stop)
         return tap.watched(function, lab.pids), function

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from wirefault.experiments.report import ExperimentReport
     from wirefault.pytest_plugin.fixture import Wirefault
     from wirefault.pytest_plugin.session import MarkedTests
 
@@ -199,7 +200,7 @@ def _marked_tests(config: pytest.Config) -> MarkedTests:
 
 
 def assert_survives(
-    agent: Callable[[str], object],
+    agent: Callable[..., object],
     *,
     prompts: Sequence[object],
     faults: object = "",
@@ -207,18 +208,20 @@ def assert_survives(
     repeats: int = 1,
     allow: object = (),
     expect: object = (),
-) -> None:
-    """Call the agent with each prompt under the faults, an episode each, and fail as a marked test would.
+) -> ExperimentReport:
+    """Run an experiment on the agent in the lab of the tests: fail unless it is held, as a marked test would.
 
-    ``prompts`` are texts or entries of a prompts file; the other arguments are the marker's. An exception is
-    the agent's crash, and its result is its answer.
+    The agent is called with each prompt without faults, with them, and without them again. It is a function,
+    a class or an object, as the subject of ``wirefault.Experiment``. ``prompts`` are texts or entries of a
+    prompts file; the other arguments are the marker's. An exception is the agent's crash, and its result is
+    its answer.
     """
     from wirefault.pytest_plugin.survives import survive
 
     if not _configs:
         raise RuntimeError("assert_survives: call it in a test that pytest runs, with the plug-in wirefault")
     named = {"faults": faults, "checks": checks, "repeats": repeats, "allow": allow, "expect": expect}
-    survive(_marked_tests(_configs[-1]), agent, prompts, named)
+    return survive(_marked_tests(_configs[-1]), agent, prompts, named)
 
 
 def _reports(reporter: pytest.TerminalReporter) -> list[pytest.TestReport]:

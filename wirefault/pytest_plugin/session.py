@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from hashlib import blake2b
@@ -61,6 +61,9 @@ class MarkedTests:
         self._problem: UserError | None = None
         self._marks: dict[str, Mark] = {}
         self._links: dict[str, object] = {}
+        self.wiring_data: Mapping[str, Any] = {}
+        """The content of the wiring of the lab, with paths relative to ``wiring_folder``."""
+        self.wiring_folder = Path()
 
     def close(self) -> None:
         """Take the lab down."""
@@ -225,6 +228,7 @@ class MarkedTests:
         if self._links:
             links = {**file.data.get("links", {}), **self._links}
             file = replace(file, data={**file.data, "links": links})
+        self.wiring_folder, self.wiring_data = folder, file.data
         wiring = build_wiring(file, folder)
         if (intercept := wiring.intercept) is None:
             return wiring
@@ -232,7 +236,8 @@ class MarkedTests:
         changed |= {"models": models} if models else {}
         if not self.paid and (models or intercept.models) == "own":
             changed["refuse"] = [*intercept.refuse, *_PROVIDERS]
-        return build_wiring(replace(file, data={**file.data, "intercept": changed}), folder)
+        self.wiring_data = {**file.data, "intercept": changed}
+        return build_wiring(replace(file, data=self.wiring_data), folder)
 
 
 def _checked(mark: Mark, events: Sequence[Event], *, answered: bool) -> Iterator[CheckResult]:

@@ -21,7 +21,7 @@ from wirefault.wiring.links import LAB, SCRIPTED, STDIO, Link, is_model_host
 
 Kind = Literal["passed", "failed", "unknown", "not drawn", "paid"]
 _FAILING = ("harmful", "risky")
-_BAD_TONES = ("harmful", "ended", "failed")
+BAD_TONES = ("harmful", "ended", "failed")
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,11 @@ def judge_test(
     invalid = [episode.why for episode in summary.episodes if episode.outcome == "invalid"]
     if invalid:
         return verdict("unknown", *invalid)
-    grave = [finding for finding in summary.findings if finding.severity in _FAILING]
     names = {finding.rule for finding in summary.findings}
-    unexpected = [finding for finding in grave if finding.rule not in (*mark.expect, *mark.allow)]
-    if unexpected:
+    if unexpected := grave_findings(mark, summary):
         sentences = [f"{each.rule} ({each.severity}): {each.text}" for each in unexpected]
         return verdict("failed", *sentences, findings=unexpected)
-    if bad := [each for each in summary.episodes if OUTCOMES[each.outcome].tone in _BAD_TONES]:
+    if bad := [each for each in summary.episodes if OUTCOMES[each.outcome].tone in BAD_TONES]:
         return verdict("failed", *(f"{each.outcome}: {each.why}".removesuffix(": ") for each in bad))
     if deviating := [result for result in checked if result.applies and result.passed is False]:
         return verdict("failed", *map(_sentence, deviating))
@@ -78,6 +76,12 @@ def judge_test(
     if open_checks := [result for result in checked if result.passed is None]:
         return verdict("unknown", *map(_sentence, open_checks))
     return verdict("passed")
+
+
+def grave_findings(mark: Mark, summary: Summary) -> list[Finding]:
+    """The findings that fail a test: harmful or risky, and not among those of the mark."""
+    grave = [finding for finding in summary.findings if finding.severity in _FAILING]
+    return [finding for finding in grave if finding.rule not in (*mark.expect, *mark.allow)]
 
 
 def _past_lab(summary: Summary) -> list[str]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 
 from wirefault.core.errors import UserError
-from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted
+from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted, SignalFlag
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.lab.launcher import Lab
+from wirefault.lab.own_lab import Halt, RunningLab
 from wirefault.lab.process import LabError
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
@@ -85,7 +86,7 @@ class InProcessLab:
     """
 
     def __init__(self, configuration: Configuration, toxiproxy: Choice) -> None:
-        self._configuration = configuration
+        self.configuration = configuration
         self._lab = Lab(configuration, toxiproxy)
         self._stack = ExitStack()
         self._tap: ThisProcessTap | None = None
@@ -96,7 +97,7 @@ class InProcessLab:
                 stack.enter_context(self._lab)
             except LabError as error:
                 raise LabFailedError(f"the lab could not start: {error}") from None
-            running = self._running(self._configuration.settings)
+            running = self._running(self.configuration.settings)
             self._tap = stack.enter_context(open_tap_here(running))
             self._stack = stack.pop_all()
         return self
@@ -164,6 +165,10 @@ class InProcessLab:
             thread.join()
         if failures:
             raise failures[0]
+
+    def running(self, say: Callable[[str], None], halt: Halt) -> RunningLab:
+        """The lab, for an experiment that runs in it."""
+        return RunningLab(self._lab, SignalFlag(), say, halt=halt)
 
     def check(self) -> None:
         """Raise ``LabFailedError`` if a process of the lab has ended."""

@@ -19,7 +19,7 @@ import subprocess
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from ipaddress import IPv4Network, ip_address
 from typing import Any
 from weakref import WeakSet
@@ -45,7 +45,7 @@ class TapInUseError(UserError):
 
 
 class ThisProcessTap:
-    """Leads this process to its lab while ``active``; one tap at a time is.
+    """Leads this process to its lab while ``active``; one tap at a time is. Blocks may be nested.
 
     ``variables`` of the environment lead other programs to the lab; None removes one. Those that do not
     belong to the tap of child processes are set, for clients that are made then. Without ``interception``
@@ -57,50 +57,55 @@ class ThisProcessTap:
         of_children = interception.child_variables if interception else ()
         self._own = {name: value for name, value in variables.items() if name not in of_children}
         self._interception = interception
-        self._blocks = 0
-        self._is_paused = False
         self._before: Mapping[str, str | None] = {}
+        self._blocks: list[bool] = []
+        self._acts = False
+
+    def active(self) -> AbstractContextManager[None]:
+        """Intercept within the block. Raises ``TapInUseError``."""
+        return self._block(True)
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Undo ``active`` within the block, for code that is not under test. Raises ``TapInUseError``."""
+        return self._block(False)
 
     @contextmanager
-    def active(self) -> Iterator[None]:
-        """Intercept within the block, and in blocks inside it. Raises ``TapInUseError``."""
+    def _block(self, acts: bool) -> Iterator[None]:
         with _LOCK:
             if _active not in ([], [self]):
                 raise TapInUseError("another experiment runs in this process: run one after the other")
-            self._blocks += 1
-            if self._blocks == 1:
-                _active.append(self)
-                self._before = {name: os.environ.get(name) for name in self._own}
-                _set_variables(self._own)
-                if self._interception is not None:
-                    _replace_functions(self._interception)
+            self._enter(acts)
         try:
             yield
         finally:
             with _LOCK:
-                self._blocks -= 1
-                if self._blocks == 0:
-                    _restore_functions()
-                    _set_variables(self._before)
-                    _active.remove(self)
+                self._leave(acts)
 
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Undo ``active`` within the block, for code that is not under test."""
-        if self._is_paused or not self._blocks:
-            yield
-            return
-        self._pause(self._before, paused=True)
-        try:
-            yield
-        finally:
-            self._pause(self._own, paused=False)
+    def _enter(self, acts: bool) -> None:
+        if not self._blocks:
+            _active.append(self)
+            self._before = {name: os.environ.get(name) for name in self._own}
+            if self._interception is not None:
+                _replace_functions(self._interception)
+        self._blocks.append(acts)
+        self._switch()
 
-    def _pause(self, variables: Mapping[str, str | None], *, paused: bool) -> None:
-        _set_variables(variables)
-        self._is_paused = paused
+    def _leave(self, acts: bool) -> None:
+        at = len(self._blocks) - 1 - self._blocks[::-1].index(acts)  # threads may leave in any order
+        del self._blocks[at]
+        self._switch()
+        if not self._blocks:
+            _restore_functions()
+            _active.remove(self)
+
+    def _switch(self) -> None:
+        """Act as the innermost block says."""
+        acts = bool(self._blocks) and self._blocks[-1]
         if self._interception is not None:
-            self._interception.is_paused = paused
+            self._interception.is_paused = not acts
+        if acts != self._acts:
+            self._acts = acts
+            _set_variables(self._own if acts else self._before)
 
     def close_connections(self) -> None:
         """End the connections of this process to the lab, as if it had ended."""
