@@ -281,9 +281,9 @@ def _check_place(experiment: Experiment, how: RunOptions) -> None:
 
 def _engine(how: RunOptions, saved: SavedExperiment) -> Engine:
     if saved.plan.experiment.is_in_place:
-        from wirefault.experiments.in_place import EventSink, Hooks, InPlaceEngine
+        from wirefault.experiments.in_place import EventSink, InPlaceEngine
 
-        return InPlaceEngine(saved.plan.experiment.subject, EventSink(saved, None), Hooks())
+        return InPlaceEngine(saved.plan.experiment.subject, EventSink(saved, None))
     if how.engine == "local":
         return LocalEngine()
     from wirefault.experiments.ray_engine import RayEngine

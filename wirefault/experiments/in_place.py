@@ -120,9 +120,9 @@ class RunOptions:
     workers: int
     toxiproxy: str
     say: Say
-    on_event: OnEvent | None = None
-    before_attempt: Probe | None = None
-    after_attempt: Probe | None = None
+    on_event: OnEvent | None
+    before_attempt: Probe | None
+    after_attempt: Probe | None
 
 
 def _run(
@@ -148,7 +148,13 @@ def _run(
     sink, messages = EventSink(saved, options.on_event), _Messages(options.say)
     control = RunControl(choice, messages.say, lambda _: None, options.workers, halt=halt or Halt())
     if experiment.is_in_place:
-        engine = InPlaceEngine(experiment.subject, sink, options, loop)
+        engine = InPlaceEngine(
+            experiment.subject,
+            sink,
+            before=options.before_attempt,
+            after=options.after_attempt,
+            loop=loop,
+        )
         return _reported(run_experiment(saved, control, engine), messages, engine.probed)
     result = run_experiment(saved, control, LocalEngine())
     sink.read()
@@ -161,8 +167,7 @@ def run_in_lab(experiment: Experiment, folder: Path, lab: InProcessLab) -> Exper
     Raises ``InputError`` and ``LabError``.
     """
     saved, messages = _saved(experiment, folder, lab.configuration.environ), _Messages(lambda _: None)
-    options = RunOptions(folder, 1, "", messages.say)
-    engine = InPlaceEngine(experiment.subject, EventSink(saved, None), options, lab=lab)
+    engine = InPlaceEngine(experiment.subject, EventSink(saved, None), lab=lab)
     control = RunControl(Choice("embedded"), messages.say, lambda _: None)
     with lab.tap.paused():
         return _reported(run_experiment(saved, control, engine), messages, engine.probed)
@@ -232,7 +237,9 @@ class InPlaceEngine:
         self,
         function: object,
         sink: EventSink,
-        options: RunOptions,
+        *,
+        before: Probe | None = None,
+        after: Probe | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
         lab: InProcessLab | None = None,
     ) -> None:
@@ -240,7 +247,7 @@ class InPlaceEngine:
         """The results of ``after``, by run, episode and attempt."""
         self._function = function
         self._sink = sink
-        self._options = options
+        self._before, self._after = before, after
         self._loop = loop
         self._lab = lab
 
@@ -275,8 +282,8 @@ class InPlaceEngine:
             tap=tap,
             loop=self._loop,
             poll=poll,
-            before=self._options.before_attempt,
-            after=self._options.after_attempt,
+            before=self._before,
+            after=self._after,
         )
         stack.callback(function.stop)
         return tap.watched(function, lab.pids), function
