@@ -36,6 +36,7 @@ from wirefault.history.events import EpisodeJudged, Event
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.outcome import Outcome
 from wirefault.lab.toxiproxy import VERIFIED, Choice
+from wirefault.report.experiment import population_line
 from wirefault.wiring.prompts import Prompt
 
 KEYS = [f"p{place}" for place in range(400)]
@@ -258,6 +259,34 @@ def test_decisions_do_not_depend_on_workers(tmp_path: Path) -> None:
 
 def paper_control() -> RunControl:
     return RunControl(Choice("embedded"), lambda _: None, lambda _: None)
+
+
+def test_prompts_like_these_are_drawn_and_looked_at_one_by_one(tmp_path: Path) -> None:
+    results = []
+    for workers in (1, 3):
+        saved = sequential_experiment(
+            tmp_path / str(workers), limits={"episodes": 300}, seed=4, population="like_these"
+        )
+        keys = [prompt.key for prompt in saved.plan.prompts]
+        assert len(set(keys)) == 300 and keys[:4] != [keys[0], keys[1], f"{keys[0]}.r2", f"{keys[1]}.r2"]
+        run_experiment(saved, paper_control(), Dealer(workers))
+        results.append(decisions(saved))
+    assert results[0] == results[1] and "decided after" in str(results[0])
+    assert saved.plan.sequential is not None and saved.plan.sequential.every == 1
+    assert "prompts drawn from these 2 with replacement" in population_line(saved.plan)
+
+
+def test_prompts_with_the_same_text_are_one_cluster_of_prompts_like_these(tmp_path: Path) -> None:
+    texts = {"a": "One", "b": "Two", "c": "One ", "d": "One"}
+    prompts = [{"id": key, "prompt": text} for key, text in texts.items()]
+    for population, keys in (
+        ("these", ["a", "b", "c", "d", "a.r2", "b.r2", "c.r2", "d.r2"]),
+        ("like_these", ["a", "b", "a.r2", "a.r3", "a.r4", "b.r2", "a.r5", "a.r6"]),
+    ):
+        saved = planned(tmp_path, prompts=prompts, only=[], repeats=2, population=population)
+        assert [prompt.key for prompt in saved.plan.prompts] == keys
+    assert saved.plan.notes == ("prompts with the text of an earlier one count as its repeats: c, d",)
+    assert "prompts like these 2" in population_line(saved.plan)
 
 
 def test_decisions_do_not_depend_on_kills(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -217,6 +217,8 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     if experiment.until_decided:
         passes = _passes(source_file, len(loaded.entries))
         experiment = experiment.model_copy(update={"repeats": passes})
+    if experiment.population == "like_these":
+        loaded = _same_texts_together(loaded)
     prompts = tuple(_repeated(loaded.entries, experiment.repeats))
     if experiment.until_decided and experiment.population == "like_these":
         prompts = tuple(_drawn(loaded.entries, len(prompts), control.settings.seed))
@@ -491,18 +493,32 @@ def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Promp
     return loaded
 
 
+def _same_texts_together(loaded: Prompts) -> Prompts:
+    """Entries with the text of an earlier one as its repeats: for other prompts like these one cluster."""
+    keys: dict[object, str] = {}
+    entries = [
+        replace(entry, key=keys.setdefault((entry.text.strip(), entry.turns, entry.next_turn), entry.key))
+        for entry in loaded.entries
+    ]
+    repeated = [old.key for old, new in zip(loaded.entries, entries, strict=True) if old.key != new.key]
+    note = f"prompts with the text of an earlier one count as its repeats: {', '.join(repeated)}"
+    return replace(loaded, entries=entries, notes=[*loaded.notes, *([note] if repeated else [])])
+
+
 def _repeated(prompts: Sequence[Prompt], repeats: int) -> Iterator[Prompt]:
     """Each prompt as often as asked, the first time under its own key."""
-    for number in range(1, repeats + 1):
-        for prompt in prompts:
-            yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")
+    return _renamed(prompt for _ in range(repeats) for prompt in prompts)
 
 
 def _drawn(prompts: Sequence[Prompt], count: int, seed: int) -> Iterator[Prompt]:
     """Prompts drawn by the seed with replacement, each time under another key."""
-    chance, times = random.Random(f"prompts {seed}"), Counter[str]()
-    for _ in range(count):
-        prompt = prompts[chance.randrange(len(prompts))]
+    chance = random.Random(f"prompts {seed}")
+    return _renamed(prompts[chance.randrange(len(prompts))] for _ in range(count))
+
+
+def _renamed(prompts: Iterable[Prompt]) -> Iterator[Prompt]:
+    times = Counter[str]()
+    for prompt in prompts:
         times[prompt.key] += 1
         number = times[prompt.key]
         yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")

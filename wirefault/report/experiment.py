@@ -143,6 +143,8 @@ def population_line(plan: ExperimentPlan) -> str:
     if plan.terms.population == "these":
         return f"claims are about these prompts ({sure} intervals; each episode counts)"
     prompts = len({prompt_of(prompt.key) for prompt in plan.prompts})
+    if plan.experiment.until_decided:
+        return f"claims are about prompts drawn from these {prompts} with replacement ({sure} intervals)"
     return (
         f"claims are about prompts like these {prompts} ({sure} intervals; the repeats of a prompt are one"
         " cluster, and count by how much they differ)"
