@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from wirefault import Experiment, Matrix
 from wirefault.core.errors import InputError
-from wirefault.experiments.experiment_file import load_experiment, load_experiments
+from wirefault.experiments.experiment_file import load_experiment, load_experiments, python_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 
 ONE: dict[str, Any] = {"title": "T", "seed": 1, "only": ["1"], "hypothesis": ["no crash"]}
@@ -75,3 +76,16 @@ def test_matrix_is_refused_for_single_experiment(tmp_path: Path) -> None:
     plans(tmp_path, matrix={"faults": ["light"], "subjects": ["a", "b"]})
     with pytest.raises(match="makes 2 experiments"):
         load_experiment(tmp_path / "e.yaml")
+
+
+def test_matrix_in_python_is_the_arms_of_one_experiment(tmp_path: Path) -> None:
+    matrix = Matrix(faults=["unavailable", "hang"], doses=[0.5, 1])
+    experiment = Experiment(subject=str.upper, prompts=["x"], checks=["no crash"], matrix=matrix)
+    read = python_experiment(experiment, tmp_path).experiment
+    assert list(read.arms) == ["unavailable-x0.5", "unavailable-x1", "hang-x0.5", "hang-x1"]
+    assert read.subject is str.upper
+    several = experiment.model_copy(
+        update={"matrix": Matrix(faults=["hang"], settings={"tool_limit": [1, 2]})}
+    )
+    with pytest.raises(InputError, match="Experiment: matrix: makes 2 experiments"):
+        python_experiment(several, tmp_path)

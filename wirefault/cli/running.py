@@ -275,7 +275,7 @@ def _check_place(experiment: Experiment, how: RunOptions) -> None:
     if experiment.is_in_place and (how.engine != "local" or how.workers not in ("1", "auto")):
         raise InputError(
             "its subject is a function of this process, which runs one episode at a time:"
-            ' name it as subject="module:function" for --workers and --engine'
+            ' name it in the wiring, {"subject": {"python": "module:function"}}, for --workers and --engine'
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -31,7 +31,21 @@ class ExperimentFile:
 
 def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> ExperimentFile:
     """Read a file with exactly one experiment. Raises ``InputError`` as ``load_experiments`` does."""
-    loaded = load_experiments(path, changes)
+    return _only_one(load_experiments(path, changes))
+
+
+def python_experiment(experiment: Experiment, folder: Path) -> ExperimentFile:
+    """Return an experiment made in Python, with the arms of its matrix.
+
+    Raises ``InputError`` for a matrix that makes several experiments.
+    """
+    file = SpecFile("Experiment", experiment.model_dump(exclude_unset=True))
+    if experiment.matrix is None:
+        return ExperimentFile(experiment, folder, file)
+    return _only_one(list(_experiments_in(file, folder)))
+
+
+def _only_one(loaded: Sequence[ExperimentFile]) -> ExperimentFile:
     if len(loaded) > 1:
         raise loaded[0].file.error(
             ("matrix",), f"makes {len(loaded)} experiments, but only one can be run here"

@@ -22,7 +22,7 @@ from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.signing import take_key_variable
 from wirefault.experiments.engine import LocalEngine, RunArm, RunControl, deal, settings_of_run
 from wirefault.experiments.experiment import Experiment as ExperimentModel
-from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.experiment_file import ExperimentFile, python_experiment
 from wirefault.experiments.plan import PlannedArm, plan_experiment
 from wirefault.experiments.report import ExperimentReport
 from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
@@ -42,7 +42,6 @@ from wirefault.subjects.function import FunctionSubject, Probe
 from wirefault.subjects.functions.frameworks import watch as watch_frameworks
 from wirefault.subjects.subject import Subject
 from wirefault.wiring.prompts import load_prompts
-from wirefault.wiring.spec_file import SpecFile
 
 # tools that the frameworks of this process make from now on
 watch_frameworks()
@@ -132,24 +131,25 @@ def _run(
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> ExperimentReport:
     """Run the experiment; its coroutines run in ``loop``, by default in a new one."""
-    spec = _spec(experiment)
-    if experiment.is_in_place and options.workers > 1:
-        raise spec.error(
+    loaded = python_experiment(experiment, Path(options.folder))
+    model = loaded.experiment
+    if model.is_in_place and options.workers > 1:
+        raise loaded.file.error(
             ("workers",),
             "must be 1 for a function of this process, which has one set of connections;"
-            ' name it as subject="module:function" to run several episodes at once',
+            ' name it in the wiring, {"subject": {"python": "module:function"}}, to run more at once',
         )
-    if not experiment.is_in_place and (options.before_attempt or options.after_attempt):
-        raise spec.error(("before_attempt",), "needs a function of this process as the subject")
+    if not model.is_in_place and (options.before_attempt or options.after_attempt):
+        raise loaded.file.error(("before_attempt",), "needs a function of this process as the subject")
     take_key_variable()
-    saved = _saved(experiment, Path(options.folder), os.environ)
+    saved = _saved(loaded, os.environ)
     require_packages(saved.plan.configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(options.toxiproxy, saved.plan.configuration.environ)
     sink, messages = EventSink(saved, options.on_event), _Messages(options.say)
     control = RunControl(choice, messages.say, lambda _: None, options.workers, halt=halt or Halt())
-    if experiment.is_in_place:
+    if model.is_in_place:
         engine = InPlaceEngine(
-            experiment.subject,
+            model.subject,
             sink,
             before=options.before_attempt,
             after=options.after_attempt,
@@ -166,20 +166,17 @@ def run_in_lab(experiment: Experiment, folder: Path, lab: InProcessLab) -> Exper
 
     Raises ``InputError`` and ``LabError``.
     """
-    saved, messages = _saved(experiment, folder, lab.configuration.environ), _Messages(lambda _: None)
+    loaded = python_experiment(experiment, folder)
+    saved, messages = _saved(loaded, lab.configuration.environ), _Messages(lambda _: None)
     engine = InPlaceEngine(experiment.subject, EventSink(saved, None), lab=lab)
     control = RunControl(Choice("embedded"), messages.say, lambda _: None)
     with lab.tap.paused():
         return _reported(run_experiment(saved, control, engine), messages, engine.probed)
 
 
-def _spec(experiment: Experiment) -> SpecFile:
-    return SpecFile("Experiment", experiment.model_dump(exclude_unset=True))
-
-
-def _saved(experiment: Experiment, folder: Path, environ: Mapping[str, str]) -> SavedExperiment:
+def _saved(loaded: ExperimentFile, environ: Mapping[str, str]) -> SavedExperiment:
     """Plan the experiment and save it."""
-    plan = plan_experiment(ExperimentFile(experiment, folder, _spec(experiment)), environ)
+    plan = plan_experiment(loaded, environ)
     configuration = plan.configuration
     files = {name: getattr(configuration, name).absolute() for name in ("logs", "state", "effects")}
     # the function may change the folder, and the report may be read in another

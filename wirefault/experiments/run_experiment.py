@@ -16,7 +16,7 @@ from wirefault.core.signing import take_key_variable
 from wirefault.experiments.effects import FaultEffect, effects_in
 from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
 from wirefault.experiments.experiment import AFTER, CONTROL, Experiment
-from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.experiment_file import python_experiment
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, plan_experiment
 from wirefault.experiments.saved import SavedExperiment, save
@@ -34,7 +34,6 @@ from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.runner.run import new_run_id
-from wirefault.wiring.spec_file import SpecFile
 
 _CODES: dict[ExperimentVerdict, int] = {
     "held": 0,
@@ -158,11 +157,8 @@ def run(
     saved under ``logs``, as by ``wirefault run``. Raises ``InputError`` for an experiment that cannot run,
     ``NotInstalled`` if it needs packages of ``wirefault[lab]`` that are missing.
     """
-    experiment_file = ExperimentFile(
-        experiment, Path(folder), SpecFile("experiment", experiment.model_dump(exclude_unset=True))
-    )
     take_key_variable()
-    plan = plan_experiment(experiment_file, os.environ)
+    plan = plan_experiment(python_experiment(experiment, Path(folder)), os.environ)
     require_packages(plan.configuration.wiring, plan.subject)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
     saved = save(plan, new_run_id())

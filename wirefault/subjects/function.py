@@ -34,7 +34,10 @@ from wirefault.subjects.taps.this_process import TapInUseError, ThisProcessTap
 _POLL_S = 0.02
 # for a function to end after its time
 _END_BOUND_S = 2.0
-_BY_NAME = 'name the function as subject="module:function", which runs in a process that can be ended'
+_BY_NAME = (
+    'name the function in the wiring, {"subject": {"python": "module:function"}}:'
+    " it then runs in a process that can be ended"
+)
 
 Probe = Callable[..., object]
 
