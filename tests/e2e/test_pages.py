@@ -87,6 +87,17 @@ EXCLUDED = {
         r"wirefault (audit|show|init)\b.*": ("COMMAND is the reader's agent", "tests/audit/test_audit.py"),
     },
     "docs/audit.md": {r"wirefault audit .*": ("each takes half a minute", "tests/audit/test_audit.py")},
+    "docs/verdicts.md": {
+        r"python -m bench.verdicts": ("it takes minutes", "tests/stats/test_verdict_rates.py"),
+        r"pip install .*|python -m pytest .*": (
+            "it needs a package index",
+            "tests/stats/test_verdict_rates.py",
+        ),
+        r"python tests/independent/recompute.py .*": (
+            "EXPERIMENT is the reader's",
+            "tests/independent/test_recompute.py",
+        ),
+    },
     "docs/scripted-model.md": {
         r"MODEL=(record|replay) .*": (
             "it needs a paid key, and what that recorded",

@@ -173,9 +173,9 @@ def test_episodes_on_the_lab_end_as_those_without_wire(tmp_path: Path) -> None:
             replies = [
                 each for each in events if isinstance(each, Exchange) and each.episode == judged.episode
             ]
-            met = tuple(each.status != 200 for each in replies if each.link == "weather")
+            failed = tuple(each.status != 200 for each in replies if each.link == "weather")
             assert judged.outcome == fate(
-                "read", Persona(arm["arm"]), len(met) if all(met) else met.index(False)
+                "read", Persona(arm["arm"]), len(failed) if all(failed) else failed.index(False)
             )
             outcomes.add(judged.outcome)
     assert outcomes == {"success", "honest_failure", "false_success"}
