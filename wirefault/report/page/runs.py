@@ -59,7 +59,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
         kind="run",
         tone=tone,
         verdict=verdict,
-        sentence=_run_sentence(summary, placed),
+        sentence=_run_sentence(summary, placed, cards),
         facts=[("tested", summary.subject), ("under", faults_text(summary.faults)), *_run_facts(summary)],
         commands=_run_commands(summary, arm.logs),
         findings=cards,
@@ -83,13 +83,15 @@ def _run_verdict(summary: Summary, cards: Sequence[FindingCard]) -> tuple[str, T
     return "nothing harmful found", "good" if summary.episodes else "open"
 
 
-def _run_sentence(summary: Summary, placed: Sequence[Placed]) -> str:
+def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[FindingCard]) -> str:
     n = len(placed)
     if failure := summary.lab_failed_because or summary.servers_failed_because:
         return failure
     bad = [each for each in placed if any(f.severity in ("harmful", "risky") for f in each.findings)]
     if bad:
-        text = f"{len(bad)} of {count_text(n, 'episode')} had a harmful or risky finding"
+        text = cards[0].text + (
+            f" ({len(bad)} of {n} episodes had a harmful or risky finding)" if n > 1 else ""
+        )
     else:
         text = f"no harmful or risky finding in {count_text(n, 'episode')}"
         text += f"; a rate above {percent(ruled_out_above(n, 1 - _CONFIDENCE))} is ruled out" if n else ""
