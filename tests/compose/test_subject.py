@@ -158,6 +158,13 @@ def test_functions_of_subject_are_faulted_as_recorded(lab: Lab) -> None:
     assert len(items) == sum(EXECUTED.values())  # one has another item
 
 
+def test_subject_with_its_own_path_keeps_lab_startup(lab: Lab) -> None:
+    path = "/wirefault/functions/startup:/subject"
+    code = "import sys; print(sys.path[1:3], '_wirefault_functions' in sys.modules)"
+    printed = lab.compose(f'run --rm --no-deps subject python -c "{code}"', SUBJECT_PYTHONPATH=path)
+    assert f"{path.split(':')} True" in printed
+
+
 def test_standalone_command_is_faulted_as_live_traffic(lab: Lab) -> None:
     host = {"WIRING": f"{FOLDER}/wirefault.yaml"}
     down = "{faults: [{fault: unavailable, links: tools}]}"

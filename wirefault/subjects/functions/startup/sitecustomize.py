@@ -35,5 +35,5 @@ def _load() -> None:
 
 
 _run_next()
-if os.environ.get("WIREFAULT_FUNCTIONS"):
+if os.environ.get("WIREFAULT_FUNCTIONS") and sys.version_info >= (3, 9):
     _load()
