@@ -172,7 +172,7 @@ def test_excessive_dose_is_identified(folder: Path) -> None:
     words = ["--levels", "0.25,1", "--repeats", "1", "--only", "2", "--json", "--toxiproxy", "embedded"]
     done = wirefault(folder, "run", file, *words)
     document = json.loads(done.stdout)
-    assert done.returncode == 1 and "method: the hypothesis holds at none of these levels" in done.stderr
+    assert done.returncode == 1 and "method: the hypothesis held at none of these levels" in done.stderr
     assert [row["level"] for row in document["levels"]] == [0.25, 1.0]
 
 

@@ -125,6 +125,14 @@ CASES = [
     Case("only", {"only": ["two"]}, keys, ["two"], {"only": ["three"]}, "unknown id"),
     Case("repeats", {"repeats": 2}, keys, ["one", "two", "one.r2", "two.r2"], {"repeats": 0}, "repeats"),
     Case(
+        "perturb",
+        {"perturb": ["padding"]},
+        lambda p: [arm.name for arm in p[0].arms],
+        ["control", "control.padding", "method", "method.padding", "control-after"],
+        {"perturb": ["order"]},
+        "order: it changes none of these prompts",
+    ),
+    Case(
         "until_decided",
         {"until_decided": True, "hypothesis": ["success_rate >= 0.5"]},
         lambda p: p[0].sequential is not None and len(p[0].prompts),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import ExperimentPlan, holds_up_to, levels_of, plan_experiment, stressed
-from wirefault.experiments.verdict import Check, ExperimentVerdict, Judged
+from wirefault.experiments.plan import ExperimentPlan, levels_of, plan_experiment, stressed
+from wirefault.experiments.surface import level_answers
+from wirefault.experiments.verdict import NO_FAULT_REACHED, Check, ExperimentVerdict, Judged
 from wirefault.faults.sets.presets import read_canonical
 
 SET = {
@@ -35,16 +37,16 @@ def plan(tmp_path: Path) -> ExperimentPlan:
 
 def test_probabilities_are_scaled_and_capped_ones_named(plan: ExperimentPlan) -> None:
     half, twice, most = levels_of(plan, [0.5, 2, 4])
-    sets = [read_canonical(level.planned.settings.faults) for level in (half, twice, most)]
+    sets = [read_canonical(level.settings.faults) for level in (half, twice, most)]
     assert [[entry.when.probability for entry in faults.faults] for faults in sets] == [
         [0.2, 0.1],
         [0.8, 0.4],
         [1.0, 0.8],
     ]
     assert [faults.toxics[0].probability for faults in sets] == [0.3, 1.0, 1.0]
-    assert [level.planned.settings.error_prob for level in (half, twice, most)] == [0.15, 0.6, 1.0]
-    assert (half.planned.capped, twice.planned.capped) == ((), ("latency",))
-    assert most.planned.capped == ("reset", "latency", "error_prob")
+    assert [level.settings.error_prob for level in (half, twice, most)] == [0.15, 0.6, 1.0]
+    assert (half.capped, twice.capped) == ((), ("latency",))
+    assert most.capped == ("reset", "latency", "error_prob")
 
 
 def test_levels_run_between_controls(plan: ExperimentPlan) -> None:
@@ -53,22 +55,34 @@ def test_levels_run_between_controls(plan: ExperimentPlan) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "highest"),
+    ("verdicts", "last_held", "first_deviated", "between"),
     [
-        (("held", "held", "held"), 2.0),
-        (("held", "deviated", "held"), 0.5),
-        (("unknown", "held", "deviated"), 1.0),
-        (("held", "held", "unknown"), 1.0),
-        (("deviated", "held", "held"), None),
-        (("unknown", "unknown", "unknown"), None),
+        (("held", "held", "held"), 2.0, None, {}),
+        (("held", "deviated", "held"), 0.5, 1.0, {}),
+        (("held", "unknown", "deviated"), 0.5, 2.0, {1.0: "unknown"}),
+        (("held", "held", "unknown"), 1.0, None, {2.0: "unknown"}),
+        (("unknown", "held", "deviated"), None, 2.0, {0.5: "unknown", 1.0: "held"}),
+        (("none", "held", "deviated"), 1.0, 2.0, {}),
+        (("held", "none", "deviated"), 0.5, 2.0, {1.0: "no fault arrived"}),
+        (("deviated", "held", "held"), None, 0.5, {}),
+        (("unknown", "unknown", "unknown"), None, None, dict.fromkeys((0.5, 1.0, 2.0), "unknown")),
     ],
 )
-def test_highest_level_without_earlier_deviation_holds(
-    plan: ExperimentPlan, verdicts: tuple[ExperimentVerdict, ...], highest: float | None
+def test_answer_is_last_level_held_and_first_deviated(
+    plan: ExperimentPlan,
+    verdicts: tuple[str, ...],
+    last_held: float | None,
+    first_deviated: float | None,
+    between: dict[float, str],
 ) -> None:
+    """``none``: no fault arrived."""
     levels = levels_of(plan, [0.5, 1, 2])
     checks = [
-        Check(level.planned.name, "no crash", verdict)
-        for level, verdict in zip(levels, verdicts, strict=True)
+        Check(arm.name, "no crash", "unknown", message=NO_FAULT_REACHED)
+        if verdict == "none"
+        else Check(arm.name, "no crash", cast(ExperimentVerdict, verdict))
+        for arm, verdict in zip(levels, verdicts, strict=True)
     ]
-    assert holds_up_to(levels, Judged("held", "", checks)) == highest
+    [answer] = level_answers(stressed(plan, levels), Judged("held", "", checks))
+    assert (answer.arm, answer.last_held, answer.first_deviated) == ("method", last_held, first_deviated)
+    assert answer.between == between

@@ -117,8 +117,8 @@ _PATH = click.Path(path_type=Path)
         callback=_levels,
         section="Faults",
         help="Run an experiment with its fault probabilities multiplied by these factors, such as"
-        f" 0.1,0.5,1,2; show the highest level at which its hypothesis holds; {LEVEL_REPEATS} repeats"
-        " by default.",
+        " 0.1,0.5,1,2; show the last level at which its hypothesis held and the first at which it"
+        f" deviated; {LEVEL_REPEATS} repeats by default.",
     ),
     option(
         "--resume",

@@ -52,10 +52,10 @@ from wirefault.report.experiment import (
     arm_line,
     head_lines,
     junit,
-    level_rows,
     print_effects,
     print_levels,
     print_plan,
+    print_surface,
     print_verdict,
     undecidable_lines,
 )
@@ -215,21 +215,15 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
 
 
 def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions) -> int:
-    """Run one experiment's faults at these levels, show the highest that holds, return the exit code."""
+    """Run one experiment's faults at these levels, show how far it holds, return the exit code."""
     if len(targets) != 1 or files_meant(targets[0]) != list(targets):
         raise InputError("--levels: name one experiment")
     [plan] = plans_of(targets, how)
-    doses = levels_of(plan, levels)
-    result = run_and_show(saved_anew(stressed(plan, doses)), how)
-    print_levels(plain_console(stderr=how.as_json), doses, result)
-    if how.as_json:
-        answer = {**result.as_json(), "levels": level_rows(doses, result)}
-        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
-    return result.code
+    return run_saved(saved_anew(stressed(plan, levels_of(plan, levels))), how)
 
 
 def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
-    """Run the rest of a saved experiment and return the exit code. Raises ``UserError``."""
+    """Run the rest of a saved experiment, show it and return the exit code. Raises ``UserError``."""
     result = run_and_show(saved, how)
     if how.as_json:
         sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
@@ -337,6 +331,8 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
     else:
         print_effects(console, result.effects)
         print_resilience(console, result.arms)
+        print_surface(console, result)
+        print_levels(console, result)
         print_verdict(console, result, obstacles_in(result))
     if result.can_be_resumed:
         words = ["wirefault", "run", "--resume", result.saved.experiment_id]

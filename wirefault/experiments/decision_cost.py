@@ -7,10 +7,10 @@ Without an earlier run they are unknown.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from wirefault.experiments.experiment import AFTER
+from wirefault.experiments.experiment import AFTER, CONTROL, name_before_perturbation
 from wirefault.experiments.index import RunCost
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.sequential import SequentialClaim, SequentialPlan
@@ -114,15 +114,36 @@ def _total_text(
     } | {AFTER: longest}
     total = sum(episodes.values())
     seconds = total * last.seconds / last.episodes
-    money = _money(episodes, sequential, last)
+    money = _money(episodes, last)
     time = f"{seconds:.1f} s with --workers {last.workers}"
     return f"a decision costs about: {total} episodes in all arms, {time}, {money}"
 
 
-def _money(episodes: dict[str, int], sequential: SequentialPlan, last: RunCost) -> str:
-    of_control = last.estimates.get(sequential.control, {}).get(_MONEY)
-    each = {arm: last.estimates.get(arm, {}).get(_MONEY, of_control) for arm in episodes}
-    known = [cost for cost in each.values() if cost is not None]
-    if len(known) < len(each):
+def _money(episodes: Mapping[str, int], last: RunCost) -> str:
+    total = _money_of(episodes, last)
+    if total is None:
         return "money unknown (`prices` lacks a model, or its replies report no tokens)"
-    return f"{sum(episodes[arm] * (cost or 0.0) for arm, cost in each.items()):.3g} USD"
+    return f"{total:.3g} USD"
+
+
+def _money_of(episodes: Mapping[str, int], last: RunCost) -> float | None:
+    """The cost of so many episodes of each arm in USD; an arm that did not run costs what its likest does."""
+
+    def each(arm: str) -> float | None:
+        likest = (arm, name_before_perturbation(arm), CONTROL)
+        known = (last.estimates.get(name, {}).get(_MONEY) for name in likest)
+        return next((cost for cost in known if cost is not None), None)
+
+    costs = [(count, each(arm)) for arm, count in episodes.items()]
+    if any(cost is None for _, cost in costs):
+        return None
+    return sum(count * (cost or 0.0) for count, cost in costs)
+
+
+def money_lines(plan: ExperimentPlan, last: RunCost | None) -> Iterator[str]:
+    """Yield what a fixed number of episodes will cost, if the last run has its cost."""
+    if last is None:
+        return
+    total = _money_of({arm.name: len(plan.prompts_of(arm)) for arm in plan.arms}, last)
+    if total is not None:
+        yield f"cost: about {total:.3g} USD, as in {last.experiment_id}"

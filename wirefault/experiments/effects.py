@@ -42,13 +42,17 @@ class FaultEffect:
 
 
 def effects_in(saved: SavedExperiment) -> list[FaultEffect]:
-    """The effects in an experiment whose control recorded shadows; empty for any other."""
-    control = next((arm for arm in saved.plan.arms if arm.is_control), None)
-    episodes = saved.facts_of(control).episodes if control else []
-    if not any(episode.shadows for episode in episodes):
-        return []
-    arms = ((arm.name, saved.facts_of(arm).episodes) for arm in saved.plan.arms if not arm.is_control)
-    return list(fault_effects(episodes, arms))
+    """The effects in an experiment whose control recorded shadows; empty for any other.
+
+    An arm with perturbed prompts is compared with the control that has the same prompts.
+    """
+    effects: list[FaultEffect] = []
+    for arm in saved.plan.arms:
+        control = saved.calm_arm(arm)
+        if not arm.is_calm and control.is_calm:
+            episodes = saved.facts_of(control).episodes
+            effects += fault_effects(episodes, [(arm.name, saved.facts_of(arm).episodes)])
+    return effects
 
 
 def fault_effects(

@@ -161,7 +161,7 @@ def _carry_out(
             None,
             lane,
         )
-    whole = str(saved.prompts_file) if how.verbose else ""
+    whole = str(saved.prompts_file(arm)) if how.verbose else ""
     source = PromptsSource(str(saved.write_prompts(prompts, run_id)))
     log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_id}.txt")
     part = document(source, is_part=plan.is_plain_run, all_prompts=whole)

@@ -31,6 +31,7 @@ from wirefault.experiments.assertions.registry import entry_of, entry_schema, lo
 from wirefault.experiments.estimates import Population, Terms
 from wirefault.experiments.expression import Confidence
 from wirefault.experiments.hypothesis import checked_text, statement_text
+from wirefault.experiments.perturbations import PERTURBATIONS, Perturbation
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
@@ -138,6 +139,17 @@ _ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 # settings that inject faults, and settings with a separate key
 _FAULTS = ("faults", "toxic_prob", "error_prob")
 _OWN_KEYS = ("seed", "faults", "budgets")
+
+
+def perturbed_name(arm: str, perturbation: str) -> str:
+    """The name of the arm with perturbed prompts."""
+    return f"{arm}.{perturbation}" if perturbation else arm
+
+
+def name_before_perturbation(arm: str) -> str:
+    """The name of the same arm with the prompts as they are written."""
+    name, _, end = arm.rpartition(".")
+    return name if end in PERTURBATIONS else arm
 
 
 def _known_settings(settings: dict[str, Any]) -> dict[str, Any]:
@@ -303,6 +315,10 @@ class Experiment(Spec):
         "", description="a prompts file, or its entries; by default the wiring's"
     )
     only: list[str] = Field(default_factory=list, description="only the prompts with these ids or places")
+    perturb: list[Perturbation] = Field(
+        default_factory=list,
+        description="run each arm also with the prompts perturbed, each in these ways, under the same draws",
+    )
     repeats: int = Field(1, ge=1, le=10_000, description="how often each prompt is run, with its own draws")
     until_decided: bool = Field(
         False,
@@ -403,6 +419,8 @@ class Experiment(Spec):
     def _is_complete(self) -> Experiment:
         if not self.title:
             raise ValueError("title is missing: state the claim under test, in a sentence")
+        if len(set(self.perturb)) < len(self.perturb):
+            raise ValueError("perturb: names a perturbation twice")
         own = bool(self.matrix and self.matrix.faults)
         if self.limits.episodes is not None and not self.until_decided:
             raise ValueError("limits.episodes: needs `until_decided: true`, or --until-decided")
@@ -424,6 +442,8 @@ class Experiment(Spec):
                 raise ValueError(
                     f"variants.{name}: a name is 1 to 40 of letters, digits and ._-, not {CONTROL}"
                 )
+            if name_before_perturbation(name) != name:
+                raise ValueError(f"variants.{name}: a name must not end as those of perturbed arms do")
             if not arm.breaks_something:
                 raise ValueError(
                     f"{name}: missing faults: set `faults`, `budgets`, or toxic_prob or error_prob in"

@@ -6,18 +6,29 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import nearest
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
-from wirefault.experiments.estimates import Terms
-from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, Arm, Experiment, FaultsGiven
+from wirefault.experiments.estimates import Terms, prompt_of
+from wirefault.experiments.experiment import (
+    AFTER,
+    ALONE,
+    CONTROL,
+    MAX_ARMS,
+    Arm,
+    Experiment,
+    FaultsGiven,
+    name_before_perturbation,
+    perturbed_name,
+)
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.measures import is_pass
+from wirefault.experiments.perturbations import perturbed
 from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.experiments.sequential import (
     DEFAULT_CAP,
@@ -25,7 +36,7 @@ from wirefault.experiments.sequential import (
     sequential_claims,
     why_not_sequential,
 )
-from wirefault.experiments.verdict import Judged
+from wirefault.experiments.tries import tries_needed
 from wirefault.faults.sets.conditions import Only
 from wirefault.faults.sets.presets import find_set, read_canonical
 from wirefault.judging.oracle.expect import expect_check
@@ -65,10 +76,16 @@ def problem_with_episodes(faults: str, prompts: Sequence[str]) -> str:
     return ""
 
 
+_MAX_TRIES = 3  # the k of a surface where no statement names one
 PLAIN_RUN = "run"  # the one arm of an experiment without a hypothesis
 _CHANCES = ("toxic_prob", "error_prob")
 # Only the experiment's own faults count, not those set on this machine.
 _CALM = {"faults": "", "budgets": "", "toxic_prob": "0", "error_prob": "0", "chaos_level": "1", "shadow": ""}
+
+
+def pass_name(k: int) -> str:
+    """The measure of the chance that k tries at a prompt all succeed."""
+    return f"pass^{k}"
 
 
 @dataclass(frozen=True)
@@ -84,19 +101,42 @@ class PlannedArm:
     hypothesis: tuple[str, ...]
     assertions: tuple[AssertionEntry, ...] = ()
     capped: tuple[str, ...] = ()
+    variant: str = ""
+    """The arm of the file whose faults it has, at any level; empty without faults."""
+    level: float = 0.0
+    """The factor for the probabilities of these faults; 0 without faults."""
+    perturbation: str = ""
+    """How its prompts are perturbed; empty if they are as written."""
 
     @property
     def is_control(self) -> bool:
+        """Whether it has the steady state: no faults, and the prompts as written."""
         return self.name in (CONTROL, AFTER)
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether it is a control, with the prompts as written or perturbed."""
+        return name_before_perturbation(self.name) in (CONTROL, AFTER)
+
+    @property
+    def unleveled_name(self) -> str:
+        """The name of the arm that it is a level of, with its perturbation."""
+        return perturbed_name(self.variant, self.perturbation)
+
+    def perturbed(self, perturbation: str) -> PlannedArm:
+        """The same arm with perturbed prompts. Without faults it shows only, and demands nothing."""
+        named = replace(self, name=perturbed_name(self.name, perturbation), perturbation=perturbation)
+        return replace(named, hypothesis=()) if self.is_control else named
 
 
 @dataclass(frozen=True)
 class ExperimentPlan:
     """A validated experiment.
 
-    ``configuration`` is for the control arm and the lab. ``prompts`` has each repetition. ``subject``
-    replaces the wiring's. ``source`` is the file or the texts with all prompts, if a run can read them from
-    there; else each run gets a file.
+    ``configuration`` is for the control arm and the lab. ``prompts`` has each repetition, ``perturbed`` the
+    same for each perturbation, without those that it cannot change. ``subject`` replaces the wiring's.
+    ``source`` is the file or the texts with all prompts, if a run can read them from there; else each run
+    gets a file.
     """
 
     experiment: Experiment
@@ -107,6 +147,11 @@ class ExperimentPlan:
     source: PromptsSource | None = None
     notes: tuple[str, ...] = ()
     """A line for each part of a foreign prompts file that has no counterpart."""
+    perturbed: Mapping[str, tuple[Prompt, ...]] = field(default_factory=dict)
+
+    def prompts_of(self, arm: PlannedArm) -> tuple[Prompt, ...]:
+        """The prompts of the arm with each repetition."""
+        return self.perturbed.get(arm.perturbation, self.prompts)
 
     @property
     def is_plain_run(self) -> bool:
@@ -119,8 +164,29 @@ class ExperimentPlan:
         return Terms() if self.is_plain_run else self.experiment.terms
 
     @property
+    def leveled(self) -> list[PlannedArm]:
+        """The arms that are levels of another, by --levels or by the doses of a matrix."""
+        return [arm for arm in self.arms if arm.variant and arm.name != arm.unleveled_name]
+
+    @property
     def passes(self) -> tuple[str, ...]:
-        """The measures pass^k and pass@k of its statements."""
+        """The measures pass^k and pass@k of its statements and its surface."""
+        return tuple(dict.fromkeys((*self._stated_passes, *map(pass_name, self.surface_tries))))
+
+    @property
+    def surface_tries(self) -> tuple[int, ...]:
+        """The k of its surface: one try, and the highest k of a statement, else up to three.
+
+        Empty if it has neither perturbed prompts nor levels.
+        """
+        if not self.perturbed and not self.leveled:
+            return ()
+        stated = [tries_needed(name) for name in self._stated_passes if name.startswith("pass^")]
+        prompts = Counter(prompt_of(prompt.key) for prompt in self.prompts)
+        return tuple(sorted({1, max(stated) if stated else min(max(prompts.values()), _MAX_TRIES)}))
+
+    @property
+    def _stated_passes(self) -> tuple[str, ...]:
         texts = (text for arm in self.arms for text in arm.hypothesis)
         names = (
             name.removeprefix("control_")
@@ -151,7 +217,7 @@ class ExperimentPlan:
 
     @property
     def episodes(self) -> int:
-        return len(self.prompts) * len(self.arms)
+        return sum(len(self.prompts_of(arm)) for arm in self.arms)
 
     def toxics_drawn(self, arm: PlannedArm) -> dict[str, int]:
         """For each kind and link of toxic, the number of first attempts in which it will be armed."""
@@ -160,7 +226,7 @@ class ExperimentPlan:
         links = self.configuration.wiring.links
         entries = read_canonical(arm.settings.faults, arm.settings.chaos_level).on(links).toxics
         drawn: dict[str, int] = {}
-        for prompt in self.prompts:
+        for prompt in self.prompts_of(arm):
             plan = plan_attempt(arm.settings, links.tool_names, prompt.key, 1, entries, 0, prompt.tool_links)
             for name in dict.fromkeys(f"{toxic.kind} on {toxic.link}" for toxic in plan):
                 drawn[name] = drawn.get(name, 0) + 1
@@ -223,8 +289,9 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     if experiment.until_decided and experiment.population == "like_these":
         prompts = tuple(_drawn(loaded.entries, len(prompts), control.settings.seed))
     base["seed"] = control.settings.seed  # a drawn seed is the same in all arms
+    others = _perturbed(source_file, prompts, control.settings.seed)
     if not experiment.has_faults:
-        return _without_faults(source_file, control, wiring, prompts, loaded)
+        return _without_faults(source_file, control, wiring, prompts, loaded, others)
     steady = tuple(experiment.steady)
     arms = [
         _planned_arm(source_file, environ, wiring, base, prompts, name, arm)
@@ -233,12 +300,50 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     controls = PlannedArm(CONTROL, control.settings, steady), PlannedArm(AFTER, control.settings, steady)
     if not wiring.is_lab:
         _check_personas(source_file, control.settings.persona, arms)
-    all_arms = between_controls(controls, arms)
+    if len(arms) * (1 + len(others)) > MAX_ARMS:
+        raise source_file.file.error(
+            ("perturb",),
+            f"makes {len(arms) * (1 + len(others))} arms with faults; at most {MAX_ARMS} are run",
+        )
+    calm = [controls[0], *map(controls[0].perturbed, others)]
+    all_arms = with_shadows([*calm, *_each_perturbed(arms, others), controls[1]])
     if experiment.until_decided:
         _check_sequential(source_file, all_arms)
     return ExperimentPlan(
-        experiment, control, prompts, all_arms, _replaced_subject(experiment), notes=tuple(loaded.notes)
+        experiment,
+        control,
+        prompts,
+        all_arms,
+        _replaced_subject(experiment),
+        notes=tuple(loaded.notes),
+        perturbed=others,
     )
+
+
+def _each_perturbed(arms: Iterable[PlannedArm], perturbations: Iterable[str]) -> Iterator[PlannedArm]:
+    """Each arm, followed by the same with perturbed prompts."""
+    for arm in arms:
+        yield arm
+        yield from map(arm.perturbed, perturbations)
+
+
+def _perturbed(
+    source_file: ExperimentFile, prompts: Sequence[Prompt], seed: int
+) -> dict[str, tuple[Prompt, ...]]:
+    """The prompts that each perturbation of the experiment changes. Raises ``InputError`` for none."""
+    by_name: dict[str, tuple[Prompt, ...]] = {}
+    for place, name in enumerate(source_file.experiment.perturb):
+        changed = [perturbed(prompt, name, seed) for prompt in prompts]
+        by_name[name] = tuple(prompt for prompt in changed if prompt is not None)
+        if not by_name[name]:
+            why = "none has `paraphrases`" if name == "paraphrases" else "it changes none of these prompts"
+            raise source_file.file.error(("perturb", place), f"{name}: {why}")
+        if source_file.experiment.until_decided and len(by_name[name]) < len(prompts):
+            raise source_file.file.error(
+                ("perturb", place),
+                f"{name}: with until_decided it must change all prompts; select some by `only`",
+            )
+    return by_name
 
 
 def _replaced_subject(experiment: Experiment) -> str:
@@ -252,8 +357,9 @@ def _without_faults(
     wiring: Wiring,
     prompts: Sequence[Prompt],
     loaded: Prompts,
+    others: Mapping[str, tuple[Prompt, ...]],
 ) -> ExperimentPlan:
-    """One arm, whose checks carry the verdict."""
+    """One arm, whose checks carry the verdict, and the same for each perturbation."""
     experiment = source_file.experiment
     names = names_of(wiring, _replaced_subject(experiment))
     asserted = tuple(_located(source_file, (), experiment.all_assertions, names))
@@ -262,9 +368,10 @@ def _without_faults(
         experiment,
         configuration,
         tuple(prompts),
-        (arm,),
+        tuple(_each_perturbed([arm], others)),
         _replaced_subject(experiment),
         notes=tuple(loaded.notes),
+        perturbed=others,
     )
 
 
@@ -323,7 +430,8 @@ def _planned_arm(
         *_located(source_file, (), experiment.all_assertions, names),
         *_located(source_file, place, arm.assertions, names),
     )
-    planned = PlannedArm(name, settings, hypothesis, asserted)
+    variant = name.removesuffix(f"-x{arm.dose:g}")  # of a matrix with doses
+    planned = PlannedArm(name, settings, hypothesis, asserted, variant=variant, level=arm.dose)
     return at_dose(planned, arm.dose) if arm.dose != 1 else planned
 
 
@@ -347,14 +455,23 @@ def _place_of(experiment: Experiment, name: str) -> tuple[str, ...]:
     return ("method",) if experiment.method else ("variants", name)
 
 
-def between_controls(
-    controls: tuple[PlannedArm, PlannedArm], arms: Sequence[PlannedArm]
-) -> tuple[PlannedArm, ...]:
-    """Put the control before and after the arms; the first one records their faults as shadows."""
-    first, last = controls
-    shadow = shadow_text({arm.name: arm.settings for arm in arms})
-    shadowed = replace(first, settings=first.settings.model_copy(update={"shadow": shadow}))
-    return shadowed, *arms, last
+def with_shadows(arms: Sequence[PlannedArm]) -> tuple[PlannedArm, ...]:
+    """The arms in their order; each control before them records the faults of its arms as shadows.
+
+    Its arms have the same prompts, perturbed or not.
+    """
+    return tuple(replace(arm, settings=_shadowed(arm, arms)) if _is_before(arm) else arm for arm in arms)
+
+
+def _is_before(arm: PlannedArm) -> bool:
+    return arm.is_calm and arm.name != AFTER
+
+
+def _shadowed(control: PlannedArm, arms: Sequence[PlannedArm]) -> Settings:
+    own = (arm for arm in arms if not arm.is_calm and arm.perturbation == control.perturbation)
+    return control.settings.model_copy(
+        update={"shadow": shadow_text({arm.name: arm.settings for arm in own})}
+    )
 
 
 def _wiring(source_file: ExperimentFile) -> Wiring:
@@ -536,51 +653,27 @@ def dump_prompts(prompts: Sequence[Prompt]) -> str:
             entry["expect"] = prompt.expect
         if prompt.tool_links is not None:
             entry["tool_links"] = list(prompt.tool_links)
+        if prompt.paraphrases:
+            texts = prompt.paraphrases
+            entry["paraphrases"] = list(map(list, texts)) if prompt.turns else [text for (text,) in texts]
         if prompt.metadata:
             entry["metadata"] = prompt.metadata
         entries.append(entry)
     return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
 
 
-@dataclass(frozen=True)
-class StressLevel:
-    """An arm at one dose."""
-
-    arm: str
-    level: float
-    planned: PlannedArm
-
-
-def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[StressLevel]:
+def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[PlannedArm]:
     """Each arm with faults at each level (1 is as written), in the order of the levels."""
-    arms = [arm for arm in plan.arms if not arm.is_control]
-    return [level for arm in arms for level in _of_arm(arm, levels)]
+    return [_at_level(arm, level) for arm in plan.arms if not arm.is_calm for level in levels]
 
 
-def stressed(plan: ExperimentPlan, levels: Sequence[StressLevel]) -> ExperimentPlan:
+def _at_level(arm: PlannedArm, level: float) -> PlannedArm:
+    variant = name_before_perturbation(arm.name)
+    name = perturbed_name(f"{variant}-x{level:g}", arm.perturbation)
+    return replace(at_dose(arm, level), name=name, variant=variant, level=level)
+
+
+def stressed(plan: ExperimentPlan, levels: Sequence[PlannedArm]) -> ExperimentPlan:
     """The plan with these arms between its controls."""
-    controls = plan.arms[0], plan.arms[-1]
-    return replace(plan, arms=between_controls(controls, [level.planned for level in levels]))
-
-
-def holds_up_to(levels: Sequence[StressLevel], judged: Judged) -> float | None:
-    """The highest level at which all statements held and below which none deviated; None without one.
-
-    A low level may inject nothing, and so show nothing.
-    """
-    verdicts = {
-        level.level: {check.verdict for check in judged.checks if check.arm == level.planned.name}
-        for level in levels
-    }
-    highest = None
-    for level in sorted(verdicts):
-        if "deviated" in verdicts[level]:
-            break
-        highest = level if verdicts[level] == {"held"} else highest
-    return highest
-
-
-def _of_arm(arm: PlannedArm, levels: Sequence[float]) -> Iterator[StressLevel]:
-    for level in levels:
-        planned = replace(at_dose(arm, level), name=f"{arm.name}-x{level:g}")
-        yield StressLevel(arm.name, level, planned)
+    before = [arm for arm in plan.arms if _is_before(arm)]
+    return replace(plan, arms=with_shadows([*before, *levels, plan.arms[-1]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,9 +11,10 @@ from wirefault.core.errors import InputError, UserError, nearest
 from wirefault.experiments.arms import ArmFacts, facts_of_one, read_arm
 from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.evidence import Evidence, evidence_of
+from wirefault.experiments.experiment import AFTER
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.index import latest_id, recorded_runs, saved_ids
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm, between_controls
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event
 from wirefault.history.reader import HistoryError, read_run
@@ -142,15 +143,16 @@ class Recording:
 
     @property
     def default_arm(self) -> RecordedArm | None:
-        """The only arm with faults, or the only one that was run; None if there are several."""
-        struck = [arm for name, arm in self.arms.items() if name not in self._controls]
+        """The only arm with faults and the prompts as written, or the only one that was run; else None."""
+        struck = [arm for name, arm in self.arms.items() if name not in self._others]
         alone = struck or list(self.arms.values())
         return alone[0] if len(alone) == 1 else None
 
     @property
-    def _controls(self) -> set[str]:
+    def _others(self) -> set[str]:
+        """The controls, and the arms with perturbed prompts."""
         arms = self.experiment.plan.arms if self.experiment else ()
-        return {arm.name for arm in arms if arm.is_control}
+        return {arm.name for arm in arms if arm.is_calm or arm.perturbation}
 
 
 def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recording:
@@ -196,9 +198,11 @@ def _experiment_of(
 
 def recording_of(saved: SavedExperiment) -> Recording:
     """The arms of an experiment that were run."""
-    logs, planned = saved.plan.configuration.logs, [prompt.key for prompt in saved.plan.prompts]
+    plan, logs = saved.plan, saved.plan.configuration.logs
     arms = {
-        arm.name: RecordedArm(logs, arm.name, run_ids, planned, (saved, arm))
+        arm.name: RecordedArm(
+            logs, arm.name, run_ids, [prompt.key for prompt in plan.prompts_of(arm)], (saved, arm)
+        )
         for arm in saved.plan.arms
         if (run_ids := saved.run_ids(arm))
     }
@@ -222,7 +226,7 @@ def saved_plan(logs: Path, name: str, environ: Mapping[str, str]) -> tuple[Saved
         return recording.experiment, ()
     if (owner := _experiment_of(logs, recording.id, environ)) is not None:
         saved, arm = owner
-        return saved, [] if arm.is_control else [arm.name]
+        return saved, [] if arm.is_calm else [arm.name]
     raise InputError(
         f"{recording.id} is a lone run without a saved plan;"
         f" wirefault runs verify {recording.id} ends with the line that repeats it"
@@ -236,23 +240,36 @@ def repeated_part(plan: ExperimentPlan, episodes: Sequence[str], arms: Sequence[
     judged against them. Raises ``InputError`` for an unknown name.
     """
     keys = {_prompt_named(plan.prompts, name).key for name in episodes}
-    known = [arm.name for arm in plan.arms if not arm.is_control]
+    known = [arm.name for arm in plan.arms if not arm.is_calm]
     for name in arms:
         if name not in known:
             raise InputError(
                 f"--arm {name}: the experiment has no such arm with faults{nearest(name, known)}"
             )
+    perturbed = {name: _only(prompts, keys) for name, prompts in plan.perturbed.items()}
+    selected = [
+        arm
+        for arm in plan.arms
+        if not arm.is_calm and (not arms or arm.name in arms) and perturbed.get(arm.perturbation, True)
+    ]
+    if not selected:
+        raise InputError(f"--episode {', '.join(episodes)}: {', '.join(arms)} does not have it")
+    prompts = {arm.perturbation for arm in selected}
+    calm = [arm for arm in plan.arms if arm.is_control or (arm.is_calm and arm.perturbation in prompts)]
+    before, after = [arm for arm in calm if arm.name != AFTER], [arm for arm in calm if arm.name == AFTER]
     # some episodes alone are a fixed number
     until_decided = plan.experiment.until_decided and not keys
     return replace(
         plan,
         experiment=plan.experiment.model_copy(update={"until_decided": until_decided}),
-        prompts=tuple(prompt for prompt in plan.prompts if not keys or prompt.key in keys),
-        arms=between_controls(
-            (plan.arms[0], plan.arms[-1]),
-            [arm for arm in plan.arms if not arm.is_control and (not arms or arm.name in arms)],
-        ),
+        prompts=_only(plan.prompts, keys),
+        perturbed={name: each for name, each in perturbed.items() if name in prompts},
+        arms=with_shadows([*before, *selected, *after]),
     )
+
+
+def _only(prompts: Sequence[Prompt], keys: Set[str]) -> tuple[Prompt, ...]:
+    return tuple(prompt for prompt in prompts if not keys or prompt.key in keys)
 
 
 def _prompt_named(prompts: Sequence[Prompt], name: str) -> Prompt:

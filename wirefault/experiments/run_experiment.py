@@ -21,6 +21,7 @@ from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, plan_experiment
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.experiments.sequential import progress_lines
+from wirefault.experiments.surface import LevelAnswer, level_answers, level_rows, surface_cells
 from wirefault.experiments.verdict import (
     ArmResult,
     ExperimentVerdict,
@@ -82,6 +83,11 @@ class ExperimentResult:
         return [effect for effect in effects_in(self.saved) if effect.arm in completed]
 
     @property
+    def level_answers(self) -> list[LevelAnswer]:
+        """How far each arm with levels held; empty without a verdict."""
+        return level_answers(self.plan, self.judged) if self.judged else []
+
+    @property
     def plan(self) -> ExperimentPlan:
         return self.saved.plan
 
@@ -119,6 +125,9 @@ class ExperimentResult:
                 for arm in self.arms
             ],
             "effects": [asdict(effect) for effect in self.effects],
+            "surface": [asdict(cell) for cell in surface_cells(self.plan, self.arms)],
+            "levels": list(level_rows(self.plan, self.arms)),
+            "level_answers": [asdict(each) for each in self.level_answers],
             "not_reproducible_because": obstacles_in(self),
         }
 
@@ -248,7 +257,7 @@ def _run_until_decided(
 
 def _passes_checks(saved: SavedExperiment, control: PlannedArm) -> bool:
     """Whether the statements that no sequential test decides hold for the control before any fault."""
-    if any(saved.run_ids(arm) for arm in saved.plan.arms if not arm.is_control):
+    if any(saved.run_ids(arm) for arm in saved.plan.arms if not arm.is_calm):
         return True
     result = saved.arm_result(control)
     statements = [each for text in result.hypothesis for each in parse_statements(text)]

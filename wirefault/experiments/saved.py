@@ -29,7 +29,7 @@ from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views, needs_users_code
 from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.experiments.evidence import Evidence, evidence_of, remove_signature, sign_recording
-from wirefault.experiments.experiment import CONTROL, Experiment
+from wirefault.experiments.experiment import CONTROL, Experiment, perturbed_name
 from wirefault.experiments.facts import FactsStore, RunFacts, planned_faults, views_in
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.index import (
@@ -63,7 +63,7 @@ from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.wiring import dumped_wiring, lab_wiring
 
-_PROMPTS, _END, _FACTS = "prompts.json", "end.json", "facts"
+_END, _FACTS = "end.json", "facts"
 _NEW = Evidence("in progress", is_own=True)
 
 
@@ -96,10 +96,9 @@ class SavedExperiment:
     def logs(self) -> Path:
         return self.plan.configuration.logs
 
-    @property
-    def prompts_file(self) -> Path:
-        """All prompts of an arm, with their keys."""
-        return self.folder / _PROMPTS
+    def prompts_file(self, arm: PlannedArm) -> Path:
+        """All prompts of the arm, with their keys."""
+        return self.folder / _prompts_name(arm.perturbation)
 
     def run_ids(self, arm: PlannedArm) -> list[str]:
         """The existing runs of that arm, in their order."""
@@ -127,12 +126,13 @@ class SavedExperiment:
 
     def prompts_of(self, arm: PlannedArm) -> Sequence[Prompt]:
         """The prompts that the arm has to run until now; all, if their number is fixed."""
+        prompts = self.plan.prompts_of(arm)
         if self.plan.sequential is None:
-            return self.plan.prompts
+            return prompts
         state = self._looks.state or self.look()
         # the control after the faults repeats what the one before them ran
         name = CONTROL if arm.is_control else arm.name
-        return self.plan.prompts[: state.extents[name]]
+        return prompts[: state.extents[name]]
 
     def look(self) -> SequentialState:
         """Look at the evidence until now, block by block. For experiments until decided."""
@@ -162,8 +162,16 @@ class SavedExperiment:
         controls = [other for other in self.plan.arms if other.is_control]
         if arm.is_control or not controls:
             return facts
-        calm = [self._recorded_facts(control) for control in controls[:2]]
+        # without faults, with the same prompts first
+        same = [each for each in (self.calm_arm(arm),) if each is not arm and each not in controls]
+        calm = [self._recorded_facts(control) for control in [*same, *controls][:2]]
         return with_differences(judged_by_control(facts, *calm), calm)
+
+    def calm_arm(self, arm: PlannedArm) -> PlannedArm:
+        """The control with the same prompts, perturbed or not."""
+        arms = self.plan.arms
+        same = (each for each in arms if each.is_calm and each.perturbation == arm.perturbation)
+        return next(same, arms[0])
 
     def control_of(self, arm: PlannedArm) -> Mapping[str, ByControl]:
         """Return the control's facts so far about the arm's episodes; empty for a control."""
@@ -239,7 +247,8 @@ class SavedExperiment:
         if arm.is_control or not facts.episodes or not any(each.faulted for each in statements):
             return None
         control = self._recorded_facts(self.plan.arms[0])
-        keys = {key for keys in planned_faults(control.episodes, arm.name).values() for key in keys}
+        shadows = self._recorded_facts(self.calm_arm(arm))
+        keys = {key for keys in planned_faults(shadows.episodes, arm.name).values() for key in keys}
         sides = (each.only(keys) for each in (facts, control))
         ours, theirs = (measures_of(side, self.plan.terms, self.plan.passes) for side in sides)
         return ours, theirs
@@ -345,6 +354,10 @@ class SavedExperiment:
                 "settings": arm.settings.model_dump(),
                 "hypothesis": arm.hypothesis,
                 "assertions": arm.assertions,
+                "capped": arm.capped,
+                "variant": arm.variant,
+                "level": arm.level,
+                "perturbation": arm.perturbation,
             }
             for arm in plan.arms
         ]
@@ -353,11 +366,14 @@ class SavedExperiment:
         experiment["title"] = redaction.text(str(experiment.get("title", "")))
         wiring = redaction.value(plan.configuration.wiring.dump())
         planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
-        prompts = dump_prompts(plan.prompts)
+        prompts = {
+            _prompts_name(perturbation): dump_prompts(of_arm)
+            for perturbation, of_arm in {"": plan.prompts, **plan.perturbed}.items()
+        }
         subject = plan.configuration.wiring.subject
         if isinstance(subject, CommandSpec) and subject.prompt == "none":  # its text is the command line
-            prompts = redaction.text(prompts, in_json=True)
-        return {_PROMPTS: prompts.encode(), PLAN: _json_bytes(planned)}
+            prompts = {file: redaction.text(text, in_json=True) for file, text in prompts.items()}
+        return {**{file: text.encode() for file, text in prompts.items()}, PLAN: _json_bytes(planned)}
 
     def write_verdict(self, verdict: Mapping[str, Any]) -> None:
         """Write verdict and facts, and sign all files. Raises ``OSError``.
@@ -401,6 +417,10 @@ class SavedExperiment:
         if self.plan.is_plain_run:
             return self.experiment_id
         return f"{self.experiment_id}-{self.plan.arms.index(arm) + 1}-{arm.name}"
+
+
+def _prompts_name(perturbation: str) -> str:
+    return f"{perturbed_name('prompts', perturbation)}.json"
 
 
 def _code_of(plan: ExperimentPlan) -> tuple[object, ...]:
@@ -475,6 +495,10 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
                 configuration.settings,
                 tuple(arm["hypothesis"]),
                 tuple(arm.get("assertions", ())),
+                tuple(arm.get("capped", ())),
+                str(arm.get("variant", "")),
+                float(arm.get("level", 0)),
+                str(arm.get("perturbation", "")),
             )
             for arm, configuration in zip(data["arms"], configured, strict=True)
         ]
@@ -490,14 +514,25 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
         ):  # an older version had another default
             steady = tuple(experiment.steady)
             arms = [replace(arm, hypothesis=steady) if arm.is_control else arm for arm in arms]
-        prompts_data = read_shared(logs, folder / _PROMPTS, MAX_HISTORY_BYTES)
+        files = {name: folder / _prompts_name(name) for name in ("", *(arm.perturbation for arm in arms))}
+        contents = {name: read_shared(logs, file, MAX_HISTORY_BYTES) for name, file in files.items()}
     except InputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"{folder / PLAN}: cannot be read: {' '.join(str(error).split())}") from None
-    prompts = load_prompts(folder / _PROMPTS, check_expect=expect_check(wiring.links), content=prompts_data)
-    subject = str(data.get("subject", ""))
-    plan = ExperimentPlan(experiment, configured[0], tuple(prompts.entries), tuple(arms), subject)
+    check = expect_check(wiring.links)
+    prompts = {
+        name: tuple(load_prompts(files[name], check_expect=check, content=content).entries)
+        for name, content in contents.items()
+    }
+    plan = ExperimentPlan(
+        experiment,
+        configured[0],
+        prompts.pop(""),
+        tuple(arms),
+        str(data.get("subject", "")),
+        perturbed=prompts,
+    )
     facts = FactsStore(logs, folder / _FACTS, trusted=evidence.is_trusted, runs_code=evidence.is_own)
     return SavedExperiment(folder, plan, facts, evidence)
 

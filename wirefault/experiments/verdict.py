@@ -14,7 +14,7 @@ from typing import Literal
 
 from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.estimates import Rate, Terms
-from wirefault.experiments.experiment import AFTER, ALONE, CONTROL
+from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, name_before_perturbation
 from wirefault.experiments.expression import parse_expression
 from wirefault.experiments.hypothesis import (
     Claim,
@@ -44,6 +44,7 @@ from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
 
 ExperimentVerdict = Literal["held", "deviated", "unknown", "aborted"]
+NO_FAULT_REACHED = "no fault reached it"
 _OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "deviated", None: "unknown"}
 
 
@@ -130,7 +131,7 @@ def judge_experiment(arms: Iterable[ArmResult], terms: Terms = _TERMS) -> Judged
     """Judge the arms that were run, the control first."""
     completed = {arm.name: arm for arm in arms}
     if ALONE in completed:
-        return _judged_alone(completed[ALONE], terms)
+        return _judged_alone(list(completed.values()), terms)
     control = completed[CONTROL]
     checks = _settled([each for arm in completed.values() for each in _checks_of(arm, control, terms)], terms)
     before = _worst(check for check in checks if check.arm == CONTROL)
@@ -147,11 +148,14 @@ def judge_experiment(arms: Iterable[ArmResult], terms: Terms = _TERMS) -> Judged
     return Judged(worst.verdict, f"{_place(worst)}: {_described(worst)}", checks, worst)
 
 
-def _judged_alone(arm: ArmResult, terms: Terms) -> Judged:
+def _judged_alone(arms: Sequence[ArmResult], terms: Terms) -> Judged:
     """The verdict of an experiment without faults: its checks and claims alone."""
-    pending: list[_Pending] = [Check(arm.name, "the arm is run", "unknown", message=arm.failure)]
-    if not arm.failure:
-        pending = [each for text in arm.hypothesis for each in _checks(arm.name, text, arm.measures, terms)]
+    pending: list[_Pending] = []
+    for arm in arms:
+        if arm.failure:
+            pending.append(Check(arm.name, "the arm is run", "unknown", message=arm.failure))
+            continue
+        pending += [each for text in arm.hypothesis for each in _checks(arm.name, text, arm.measures, terms)]
         pending += [_assertion_check(arm.name, asserted, terms) for asserted in arm.asserted]
     checks = _settled(pending, terms)
     worst = _worst(checks)
@@ -229,6 +233,8 @@ def _checks_of(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pendin
             failed,
             *(_decided(arm.name, text, each, arm.measures) for text, each in arm.decisions.items()),
         ]
+    if arm.name != CONTROL and name_before_perturbation(arm.name) == CONTROL:
+        return []  # it shows what the perturbation does without faults
     strikes = arm.measures.get(BUDGET_STRIKES)
     by_budgets = strikes is not None and strikes.bounds is not None and strikes.bounds.low > 0
     if arm.name in (CONTROL, AFTER):
@@ -243,7 +249,7 @@ def _checks_of(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pendin
     [struck] = _checks(arm.name, reached, measures, terms)
     assert isinstance(struck, Check)
     if struck.verdict == "deviated":  # then the other statements do not show the faults' effect
-        return [Check(arm.name, struck.statement, "unknown", struck.measured, "no fault reached it")]
+        return [Check(arm.name, struck.statement, "unknown", struck.measured, NO_FAULT_REACHED)]
     faulted = against_control(*arm.faulted, terms) if arm.faulted else {}
     statements = [
         each

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 from xml.etree import ElementTree
 
 from rich.console import Console
@@ -15,17 +14,18 @@ from rich.text import Text
 
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.assertions.registry import statement_of
-from wirefault.experiments.decision_cost import decision_lines
+from wirefault.experiments.decision_cost import decision_lines, money_lines
 from wirefault.experiments.effects import FaultEffect
 from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.hypothesis import parse_statements, undecidable
 from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES, is_pass
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm, StressLevel, holds_up_to
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm, pass_name
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.sequential import sequential_claims
+from wirefault.experiments.surface import Cell, LevelAnswer, level_rows, surface_cells
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.experiments.watch import MIN_EPISODES
 from wirefault.faults.sets.presets import read_canonical
@@ -102,16 +102,26 @@ def _statements_with_oracles(plan: ExperimentPlan) -> Iterator[tuple[str, str]]:
                     yield arm.name, statement.text
 
 
+def perturbed_lines(plan: ExperimentPlan) -> Iterator[str]:
+    """Yield the prompts that a perturbation cannot change, which its arms leave out."""
+    for name, prompts in plan.perturbed.items():
+        changed = {prompt_of(prompt.key) for prompt in prompts}
+        out = list(dict.fromkeys(prompt_of(each.key) for each in plan.prompts))
+        out = [key for key in out if key not in changed]
+        if out:
+            more = f" and {len(out) - _MAX_PROMPTS} more" if len(out) > _MAX_PROMPTS else ""
+            yield f"{name} leaves out prompts that it cannot change: {', '.join(out[:_MAX_PROMPTS])}{more}"
+
+
 def count_lines(plan: ExperimentPlan) -> Iterator[str]:
     """Yield the statements about counts that no result of this plan could make true."""
-    counts = {name: Bounds(0, len(plan.prompts)) for name in (*OUTCOMES, "failures")}
-    possible = counts | {"all": exactly(len(plan.prompts))}
     for arm in plan.arms:
+        count = len(plan.prompts_of(arm))
+        possible = {name: Bounds(0, count) for name in (*OUTCOMES, "failures")} | {"all": exactly(count)}
         for statement in (each for text in arm.hypothesis for each in parse_statements(text)):
             text, expression = statement.text, statement.expression
             measured = {name: possible.get(name.removeprefix("control_"), _ANY) for name in expression.names}
             if expression.holds(measured) is False:
-                count = len(plan.prompts)
                 episodes = "1 episode" if count == 1 else f"{count} episodes"
                 yield (
                     f"{arm.name}: {text}: cannot hold, since the arm has {episodes};"
@@ -124,17 +134,18 @@ def undecidable_lines(plan: ExperimentPlan) -> list[str]:
 
     Claims that a sequential test decides run as long as it takes.
     """
-    prompts = len({prompt_of(prompt.key) for prompt in plan.prompts})
-    repeats = math.ceil(len(plan.prompts) / prompts) if prompts else 0
-    texts = dict.fromkeys(text for arm in plan.arms for text in arm.hypothesis)
-    statements = dict.fromkeys(
-        statement
-        for text in texts
-        for statement in parse_statements(text)
-        if not (plan.experiment.until_decided and sequential_claims(statement.text))
-    )
-    lines = [undecidable(each, prompts, repeats, plan.terms) for each in statements] if prompts else []
-    return [line for line in lines if line]
+    lines: list[str] = []
+    for arm in plan.arms:
+        prompts = len({prompt_of(prompt.key) for prompt in plan.prompts_of(arm)})
+        repeats = math.ceil(len(plan.prompts_of(arm)) / prompts) if prompts else 0
+        statements = [
+            statement
+            for text in arm.hypothesis
+            for statement in parse_statements(text)
+            if not (plan.experiment.until_decided and sequential_claims(statement.text))
+        ]
+        lines += [undecidable(each, prompts, repeats, plan.terms) for each in statements] if prompts else []
+    return list(dict.fromkeys(filter(None, lines)))
 
 
 def population_line(plan: ExperimentPlan) -> str:
@@ -214,7 +225,6 @@ _STYLES: Mapping[ExperimentVerdict, str] = {
     "aborted": "bold magenta",
 }
 MAX_EPISODES = 5
-_LEVEL_MEASURES = ("success_rate", "faults_delivered", "p50", "p95")
 
 
 def arm_line(arm: ArmResult) -> Text:
@@ -283,7 +293,12 @@ def head_lines(plan: ExperimentPlan) -> Iterator[str]:
         yield f"agent: yours, {function_label(plan.experiment.subject)}, in this process"
     else:
         yield agent_line(plan.configuration.wiring, plan.subject)
-    lines = (*oracle_lines(plan), *count_lines(plan), *undecidable_lines(plan))
+    lines = (
+        *oracle_lines(plan),
+        *perturbed_lines(plan),
+        *count_lines(plan),
+        *undecidable_lines(plan),
+    )
     yield from (f"warning: {one_line(line)}" for line in lines)
 
 
@@ -322,8 +337,11 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
     if plan.experiment.description:
         console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
     most = "up to " if plan.sequential else ""
-    each = f"{len(plan.arms)} arms of {most}{len(plan.prompts)} episodes each"
-    console.print(f"{each}: {most}{plan.episodes} episodes, seed {plan.seed}")
+    sizes = sorted({len(plan.prompts_of(arm)) for arm in plan.arms})
+    each = (
+        f"{most}{sizes[0]} episodes each" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} episodes each"
+    )
+    console.print(f"{len(plan.arms)} arms of {each}: {most}{plan.episodes} episodes, seed {plan.seed}")
     console.print(Text(population_line(plan)), soft_wrap=True)
     table = new_table("arm", "must hold", "toxics armed", text_columns=(0, 1, 2))
     table.columns[1].no_wrap = table.columns[2].no_wrap = False
@@ -331,7 +349,7 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
         toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
         table.add_row(Text(arm.name), Text(one_line("; ".join(_demands(arm)))), Text(toxics or "none"))
     console.print(table)
-    cost_lines = list(decision_lines(plan, last)) or [time_line(plan, last)]
+    cost_lines = list(decision_lines(plan, last)) or [time_line(plan, last), *money_lines(plan, last)]
     for line in (*cost_lines, *radius_lines(plan), *end_lines(plan)):
         console.print(Text(line))
     rates = new_table("arm", "fault", "links", "true rate", "conditions", text_columns=(0, 1, 2, 3, 4))
@@ -344,6 +362,8 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
 
 
 def _demands(arm: PlannedArm) -> Iterator[str]:
+    if arm.is_calm and arm.perturbation:
+        yield "nothing: it shows what the perturbation does without faults"
     yield from arm.hypothesis
     yield from map(statement_of, arm.assertions)
 
@@ -362,35 +382,63 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
             yield f"budget {place}", links, "once it is used up", f"{limit:.10g}, {budgets.mode}"
 
 
-def level_rows(levels: Sequence[StressLevel], result: ExperimentResult) -> list[dict[str, Any]]:
-    """Return a row with the measures of each level that was run."""
-    completed = {arm.name: arm for arm in result.arms}
-    return [
-        {
-            "arm": level.arm,
-            "level": level.level,
-            "capped": list(level.planned.capped),
-            **{name: completed[level.planned.name].measures[name].text for name in _LEVEL_MEASURES},
-        }
-        for level in levels
-        if level.planned.name in completed and not completed[level.planned.name].failure
-    ]
-
-
-def print_levels(console: Console, levels: Sequence[StressLevel], result: ExperimentResult) -> None:
-    """Print a row per level, and the highest level at which the hypothesis holds."""
-    table = new_table("arm", "level", *_LEVEL_MEASURES, "always", text_columns=(0, 2, 6))
-    table.columns[-1].no_wrap = False
-    for row in level_rows(levels, result):
-        figures = (str(row[name]) for name in _LEVEL_MEASURES)
-        table.add_row(Text(row["arm"]), f"{row['level']:g}", *figures, Text(", ".join(row["capped"])))
-    console.print(table)
-    if result.judged is None:
+def print_levels(console: Console, result: ExperimentResult) -> None:
+    """Print a row per level, and how far the hypothesis held; nothing without levels."""
+    rows = list(level_rows(result.plan, result.arms))
+    if not rows:
         return
-    for arm in dict.fromkeys(level.arm for level in levels):
-        highest = holds_up_to([level for level in levels if level.arm == arm], result.judged)
-        holds = "at none of these levels" if highest is None else f"up to level {highest:g}"
-        console.print(Text(f"{arm}: the hypothesis holds {holds}"))
+    figures = [name for name in rows[0] if name not in ("arm", "level", "capped")]
+    table = new_table("arm", "level", *figures, "always", text_columns=(0, 2, 6))
+    table.columns[-1].no_wrap = False
+    for row in rows:
+        texts = (str(row[name]) for name in figures)
+        table.add_row(Text(row["arm"]), f"{row['level']:g}", *texts, Text(", ".join(row["capped"])))
+    console.print()
+    console.print(table)
+    for answer in result.level_answers:
+        console.print(Text(level_line(answer)))
+
+
+def level_line(answer: LevelAnswer) -> str:
+    """Return the last level that held, the first that deviated, and the ones between them."""
+    last, first = answer.last_held, answer.first_deviated
+    up_to = "at none of these levels" if last is None else f"up to level {last:g}"
+    from_on = "deviated at none" if first is None else f"first deviated at level {first:g}"
+    between = [
+        f"{state} at {', '.join(f'{level:g}' for level, each in answer.between.items() if each == state)}"
+        for state in dict.fromkeys(answer.between.values())
+    ]
+    named = f"; {', '.join(between)}" if between else ""
+    return f"{answer.arm}: the hypothesis held {up_to} and {from_on}{named}"
+
+
+def print_surface(console: Console, result: ExperimentResult) -> None:
+    """Print pass^k by perturbation and fault level, a table for each arm; nothing without a surface."""
+    cells = surface_cells(result.plan, result.arms)
+    for variant in dict.fromkeys(cell.variant for cell in cells):
+        own = [cell for cell in cells if cell.variant == variant]
+        levels = dict.fromkeys(cell.level for cell in own)
+        names = ["no faults" if not level else f"level {level:g}" for level in levels]
+        table = new_table("prompts", "measure", *names, text_columns=range(len(names) + 2))
+        for column in table.columns:
+            column.no_wrap = False
+        for perturbation, k in dict.fromkeys((cell.perturbation, cell.k) for cell in own):
+            row = {cell.level: cell for cell in own if (cell.perturbation, cell.k) == (perturbation, k)}
+            texts = [_cell_text(row[level]) if level in row else "" for level in levels]
+            table.add_row(Text(perturbation or "as written"), pass_name(k), *map(Text, texts))
+        console.print()
+        if variant:
+            console.print(
+                Text(f"{variant}: chance that k tries at a prompt all succeed, by prompts and faults")
+            )
+        console.print(table)
+
+
+def _cell_text(cell: Cell) -> str:
+    if cell.low is None or cell.high is None:
+        return "no data"
+    value = "open" if cell.value is None else percent(cell.value)
+    return f"{value} [{percent(cell.low)}, {percent(cell.high)}] n={cell.n}"
 
 
 def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:

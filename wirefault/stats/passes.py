@@ -65,7 +65,7 @@ def pass_all(
         return _over_other_prompts(least, most, confidence)
     half = (1 + confidence) / 2
     low = _pooled(enough, confidence)[0] ** k
-    if len(enough) == 1:
+    if len(enough) == 1 or k == 1:
         high = _pooled(enough, confidence)[1] ** k
     else:
         own = math.fsum(top**k for _, top in _own_limits(enough, 1 - half)) / len(enough)

@@ -28,7 +28,8 @@ from wirefault.wiring.foreign_prompts import (
 Place = tuple[str | int, ...]
 _FORMS = "a prompts file is JSON, JSON Lines (.jsonl), CSV (.csv) or YAML (.yaml)"
 _SAMPLE = '[{"prompt": "..."}]'
-_COLUMNS = ("prompt", "turns", "id", "expect", "tool_links", "next_turn", "max_turns", "metadata")
+_JSON_COLUMNS = ("turns", "tool_links", "max_turns", "paraphrases", "metadata")
+_COLUMNS = ("prompt", "id", "expect", "next_turn", *_JSON_COLUMNS)
 _PROMPTFOO_KEYS = ("prompts", "tests", "defaultTest", "scenarios", "providers", "metadata")
 _ENTRY_KEYS = ("prompt", "turns", "input", "vars")
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")
@@ -249,9 +250,7 @@ def _row(cells: dict[str, str], where: str) -> Entry:
         if name not in _COLUMNS:
             value[name] = text
         elif text.strip():
-            is_json = name in ("turns", "tool_links", "max_turns", "metadata") or text.lstrip().startswith(
-                "{"
-            )
+            is_json = name in _JSON_COLUMNS or text.lstrip().startswith("{")
             try:
                 value[name] = (
                     json.loads(text, object_pairs_hook=unique) if is_json and name != "prompt" else text

@@ -6,6 +6,7 @@
 shown to the agent. A conversation has ``"turns": [text, ...]`` instead of ``prompt``, and
 ``"next_turn": "module:function"`` makes further turns from the messages so far, up to ``"max_turns"``.
 ``tool_links`` names the links that the task needs: with ``TOXIC_SCOPE=used`` only these get toxics.
+``paraphrases`` has the same task in other words, for experiments that perturb their prompts.
 
 The key of an entry is its ``id``, else a hash of its texts. It names the entry's episodes, worlds and draws,
 and does not change when other entries are added, removed or moved.
@@ -34,7 +35,17 @@ from wirefault.wiring.prompt_files import PromptsFileError, read_entries
 # checks an entry's ``expect`` and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
 ExpectCheck = Callable[[Mapping[str, Any]], object]
 
-_NAMES = ("prompt", "turns", "id", "expect", "tool_links", "next_turn", "max_turns", "metadata")
+_NAMES = (
+    "prompt",
+    "turns",
+    "id",
+    "expect",
+    "tool_links",
+    "next_turn",
+    "max_turns",
+    "paraphrases",
+    "metadata",
+)
 _LIKELY_MISSPELT = 0.75  # similarity of an unknown key to a known one
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _KEY_BYTES = 4
@@ -92,6 +103,8 @@ class Prompt:
     """Kept for the reader of the run; the agent does not see it."""
     tool_links: tuple[str, ...] | None = None
     """The links to tools that its task needs; None: unknown."""
+    paraphrases: tuple[tuple[str, ...], ...] = ()
+    """The same task in other words: the turns of each, or its only text."""
 
     @property
     def is_conversation(self) -> bool:
@@ -285,7 +298,30 @@ def _prompt(entry: object, place: int, keys: _Keys, check_expect: ExpectCheck | 
         if check_expect is not None:
             check_expect(expect)
     conversation = tuple(turns) if len(turns) > 1 else ()
-    return Prompt(key, "\n".join(turns), expect, place, conversation, next_turn, metadata, _tool_links(entry))
+    return Prompt(
+        key,
+        "\n".join(turns),
+        expect,
+        place,
+        conversation,
+        next_turn,
+        metadata,
+        _tool_links(entry),
+        tuple(_paraphrases(entry, turns)),
+    )
+
+
+def _paraphrases(entry: Mapping[str, Any], turns: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the texts of each paraphrase, as many as the entry has. Raises ``ValueError``."""
+    paraphrases = entry.get("paraphrases", [])
+    if not isinstance(paraphrases, list):
+        raise ValueError(f'"paraphrases" must be a list, not {json.dumps(paraphrases)[:60]}')
+    for number, paraphrase in enumerate(paraphrases, start=1):
+        where = f'"paraphrases": number {number}'
+        if len(turns) > 1 and (not isinstance(paraphrase, list) or len(paraphrase) != len(turns)):
+            raise ValueError(f"{where} must be a list of {len(turns)} turns")
+        texts = paraphrase if len(turns) > 1 else [paraphrase]
+        yield tuple(_checked_texts(texts, where))
 
 
 def _tool_links(entry: Mapping[str, Any]) -> tuple[str, ...] | None:
@@ -318,12 +354,18 @@ def _turns(entry: Mapping[str, Any]) -> list[str]:
     turns = entry["turns"] if name == "turns" else [entry.get("prompt")]
     if not isinstance(turns, list) or not 1 <= len(turns) <= _MAX_TURNS:
         raise ValueError(f'"turns" must be a list of 1 to {_MAX_TURNS} texts')
-    if not all(isinstance(turn, str) and turn.strip() for turn in turns):
-        subject = '"prompt" must be a text that is' if name == "prompt" else '"turns" must be texts that are'
-        raise ValueError(f"{subject} not empty")
-    if any("\ud800" <= character <= "\udfff" for character in "".join(turns)):
-        raise ValueError(f'"{name}" contains a lone surrogate (half a character)')
-    return [turn.strip() for turn in turns]
+    return _checked_texts(turns, f'"{name}"')
+
+
+def _checked_texts(texts: Sequence[object], where: str) -> list[str]:
+    """Return the texts without blanks around them. Raises ``ValueError``."""
+    checked = [text.strip() for text in texts if isinstance(text, str) and text.strip()]
+    if len(checked) != len(texts):
+        must = "must be texts that are" if where == '"turns"' else "must be a text that is"
+        raise ValueError(f"{where} {must} not empty")
+    if any("\ud800" <= character <= "\udfff" for character in "".join(checked)):
+        raise ValueError(f"{where} contains a lone surrogate (half a character)")
+    return checked
 
 
 def _next_turn(entry: Mapping[str, Any], folder: Path) -> NextTurn | None:
