@@ -16,33 +16,52 @@ from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import percent
 
 _MAX_ROWS, _MAX_ARMS = 8, 4
+_Arms = Sequence[tuple[str, Resilience]]
 
 
 def print_resilience(console: Console, arms: Sequence[ArmResult]) -> None:
     """Print the tables that have something to say about an arm in which something failed."""
-    failed = [
-        (arm.name, arm.resilience) for arm in arms if arm.resilience is not None and _failed(arm.resilience)
-    ]
-    left_out, failed = failed[_MAX_ARMS:], failed[:_MAX_ARMS]
-    for table, note in (_costs(failed), _recovery(failed), _reliability(failed), _quality(failed)):
+    failed = _failed_arms(arms)
+    for _, table, note in resilience_tables(arms):
+        console.print()
+        console.print(table)
+        console.print(Text(note, style="dim"))
+    if len(failed) > _MAX_ARMS:
+        console.print(Text(f"failures of {len(failed) - _MAX_ARMS} more arms: see --json"))
+    for line in budget_lines(arms):
+        console.print(Text(line))
+
+
+def resilience_tables(arms: Sequence[ArmResult]) -> Iterator[tuple[str, Table, str]]:
+    """Yield the title, the table and a note of each table that has rows; of the first arms with failures."""
+    failed = _failed_arms(arms)[:_MAX_ARMS]
+    for title, (table, note) in (
+        ("What failures cost", _costs(failed)),
+        ("Recovery", _recovery(failed)),
+        ("Reliability", _reliability(failed)),
+        ("Recovery quality", _quality(failed)),
+    ):
         if table.row_count:
-            console.print()
-            console.print(table)
-            console.print(Text(note, style="dim"))
-    if left_out:
-        console.print(Text(f"failures of {len(left_out)} more arms: see --json"))
+            yield title, table, note
+
+
+def budget_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
+    """Yield a line for each error budget of an arm."""
     for name, resilience in ((arm.name, arm.resilience) for arm in arms):
         for line in _budget_lines(resilience) if resilience is not None else ():
-            console.print(Text(f"{name}, {line}"))
+            yield f"{name}, {line}"
+
+
+def _failed_arms(arms: Sequence[ArmResult]) -> _Arms:
+    return [
+        (arm.name, arm.resilience) for arm in arms if arm.resilience is not None and _failed(arm.resilience)
+    ]
 
 
 def _failed(resilience: Resilience) -> bool:
     overshoot = resilience.measures.get("budget_overshoot")
     over = overshoot is not None and overshoot.bounds is not None and overshoot.bounds.high > 0
     return over or any(episode.tries.failed for episode in resilience.arm.valid.episodes)
-
-
-_Arms = Sequence[tuple[str, Resilience]]
 
 
 def _costs(arms: _Arms) -> tuple[Table, str]:
@@ -111,10 +130,10 @@ def _reliability(arms: _Arms) -> tuple[Table, str]:
     table.columns[1].no_wrap = False
     for name, resilience in arms:
         rows = resilience.reliability
-        shown = [
+        chosen = [
             row for row in rows if row["operation"] == "all" or row["availability"] < 1 or len(rows) == 1
         ]
-        for row in sorted(shown, key=lambda row: -row["n"])[:_MAX_ROWS]:
+        for row in sorted(chosen, key=lambda row: -row["n"])[:_MAX_ROWS]:
             table.add_row(Text(name), Text(one_line(row["operation"])), *_reliability_cells(row))
     return table, (
         "logical calls, retries included; nines are as many as the lower limit of the 90 % interval has, an"

@@ -110,6 +110,7 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ from wirefault.report.page.svg import (
     intervals,
 )
 from wirefault.report.reproduce import summary_command
+from wirefault.report.resilience import budget_lines, resilience_tables
+from wirefault.report.tables import table_texts
 from wirefault.stats.exact import ruled_out_above
 from wirefault.stats.rates import percent
 
@@ -208,11 +210,15 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
         ],
         tables=[
             *([_statement_table(judged.checks)] if judged else []),
+            *(
+                Table(title, *table_texts(table), note)
+                for title, table, note in resilience_tables(result.arms)
+            ),
             *fault_tables(faults),
         ],
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, episodes.summaries[first]),
-        remarks=_obstacle_lines(obstacles_in(result)),
+        remarks=[*budget_lines(result.arms), *_obstacle_lines(obstacles_in(result))],
     )
 
 
