@@ -14,6 +14,7 @@ import httpx
 import openai
 import pytest
 import requests
+import uvloop
 
 from tests.examples.serving import served
 from wirefault import Experiment, ExperimentReport
@@ -190,3 +191,34 @@ def test_only_requests_without_fault_reach_plain_server(ran: Ran) -> None:
 def test_no_connection_bypasses_the_tap(ran: Ran) -> None:
     events = [event for episode in ran.report.episodes for event in episode.events]
     assert not [event for event in events if isinstance(event, WentPastLab)]
+
+
+def test_clients_on_uvloop_meet_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def main(url: str) -> ExperimentReport:
+        async with httpx.AsyncClient() as client, openai.AsyncOpenAI(**OPTIONS) as model:
+            calls = {
+                "httpx": lambda: client.get(url),
+                "openai": lambda: model.chat.completions.create(**BODY),
+            }
+
+            async def agent(prompt: str) -> str:
+                try:
+                    reply = await calls[prompt]()
+                except openai.InternalServerError as error:
+                    return str(error.status_code)
+                return str(getattr(reply, "status_code", 200))
+
+            return await Experiment(
+                subject=agent,
+                prompts=[*calls],
+                wiring={"intercept": {"models": "scripted"}},
+                faults=[{"fault": "server_error", "links": "all"}],
+                checks=["completes"],
+            ).run_async(toxiproxy="embedded", say=lambda _: None)
+
+    with served(_empty) as plain:
+        report = uvloop.run(main(plain.url))
+    answers = {name: [each.answer[0] for each in arm.episodes] for name, arm in report.arms.items()}
+    assert answers == {"control": ["2", "2"], "method": ["5", "5"], "control-after": ["2", "2"]}

@@ -19,6 +19,7 @@ from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings
+from wirefault.subjects.functions.connections import close_idle
 from wirefault.subjects.results import answer_result, crash_result
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 from wirefault.subjects.surroundings import make_surroundings, original_variables
@@ -61,7 +62,10 @@ def open_tap_here(configuration: Configuration) -> Iterator[ThisProcessTap]:
     spec, ingress = wiring.intercept, topology.ingress
     if spec is None or ingress is None:
         variables = _changes(configuration, make_surroundings(wiring, configuration).environ)
-        yield ThisProcessTap(variables)
+        try:
+            yield ThisProcessTap(variables)
+        finally:
+            close_idle()
         return
     authority, is_scripted = authority_of(topology.control), spec.models == "scripted"
     with trust_files(authority, os.environ) as trust:
@@ -75,7 +79,10 @@ def open_tap_here(configuration: Configuration) -> Iterator[ThisProcessTap]:
             may_pass=allowed(topology, spec),
             answers_for=lambda host: is_scripted and is_model_host(host),
         )
-        yield ThisProcessTap(variables, interception)
+        try:
+            yield ThisProcessTap(variables, interception)
+        finally:
+            close_idle()
 
 
 class InProcessLab:

@@ -16,10 +16,12 @@ import socket
 import ssl
 import stat
 import subprocess
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from ipaddress import IPv4Network, ip_address
 from typing import Any
 from weakref import WeakSet
@@ -35,9 +37,7 @@ from wirefault.subjects.taps.watch import WatchedSubject, can_list_sockets
 _CONNECT_BOUND_S = 10.0
 # addresses that no server has, for names that this machine cannot resolve
 _UNRESOLVED = IPv4Network("198.18.0.0/15")
-_LIMITS = (
-    "connections that were open before, and event loops that do not use Python's sockets (uvloop), bypass it"
-)
+_LIMITS = "connections that were open before, and libraries with other sockets (psycopg, gRPC) bypass it"
 
 
 class TapInUseError(UserError):
@@ -314,6 +314,32 @@ def _replacements(tap: Interception) -> Iterator[tuple[Any, str, Callable[..., A
     yield ssl.SSLContext, "wrap_socket", wrapped_socket
     yield ssl.SSLContext, "wrap_bio", wrapped_bio
     yield subprocess.Popen, "__init__", started
+    if (uvloop := sys.modules.get("uvloop")) is not None:
+        for name, method in _uvloop_methods(uvloop.Loop, tap):
+            yield uvloop.Loop, name, method
+
+
+def _uvloop_methods(loop_class: Any, tap: Interception) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Methods of uvloop's loop that use Python's sockets and resolver, which the tap sees."""
+    create_connection = loop_class.create_connection
+
+    async def getaddrinfo(loop: Any, host: Any, port: Any, **options: Any) -> Any:
+        return await loop.run_in_executor(None, partial(socket.getaddrinfo, host, port, **options))
+
+    async def connecting(
+        loop: Any, protocol_factory: Any, host: Any = None, port: Any = None, **options: Any
+    ) -> Any:
+        if host is None or options.get("sock") is not None or tap.is_paused:
+            return await create_connection(loop, protocol_factory, host, port, **options)
+        connected = await loop.run_in_executor(None, socket.create_connection, (host, port))
+        connected.setblocking(False)
+        own = {name: value for name, value in options.items() if name.startswith(("ssl", "server_"))}
+        if own.get("ssl") and own.get("server_hostname") is None:
+            own["server_hostname"] = host
+        return await create_connection(loop, protocol_factory, sock=connected, **own)
+
+    yield "getaddrinfo", getaddrinfo
+    yield "create_connection", connecting
 
 
 _ENV_PLACE = 10  # of ``env`` among the arguments of ``Popen``
