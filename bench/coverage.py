@@ -9,18 +9,19 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize, stats
 
 from wirefault.experiments.estimates import PairedLoss
 from wirefault.stats.bootstrap import _CALIBRATION, MIN_SEEN, RatioOfSums
 from wirefault.stats.exact import clopper_pearson, clustered_rate, percentile_interval
 from wirefault.stats.passes import PassRate, Tries, consistency, pass_all, pass_any
 from wirefault.stats.rates import paired_interval, unpaired_difference
-from wirefault.stats.sequential import boundaries
+from wirefault.stats.sequential import Pairs, boundaries, difference_evidence
 from wirefault.stats.survival import Duration, kaplan_meier, time_interval
 
 ALPHA = 0.05
@@ -42,6 +43,9 @@ def measure_coverage(runs: int, sizes: Sequence[int] = SIZES) -> dict[str, list[
         "loss from arm to arm, paired (Tango)": [
             _loss(loss, won, n, runs) for n in sizes for loss in (0.0, 0.05, 0.2) for won in (0.0, 0.02, 0.1)
         ],
+        "percentile of attempts, three an episode (Woodruff)": [
+            _attempts(percent, n, runs) for percent in (50, 95) for n in sizes
+        ],
         "unpaired difference (Newcombe)": [
             _unpaired(*rates, n, runs) for n in sizes for rates in ((0.9, 0.9), (0.9, 0.8), (0.97, 0.9))
         ],
@@ -50,6 +54,9 @@ def measure_coverage(runs: int, sizes: Sequence[int] = SIZES) -> dict[str, list[
             _clusters(rate, alike, m, runs) for m in sizes for rate in (0.8, 0.9) for alike in (0.2, 0.5)
         ],
         "loss over clusters of three, like_these": [_loss_of_clusters(m, runs) for m in sizes],
+        "rate over parts of episodes, as recovery_rate (Korn and Graubard)": [
+            _parts(0.9, n, runs) for n in sizes
+        ],
         "repeated tries over five prompts": [
             _passes(kind, tries, runs) for kind in _PASSES for tries in (3, 10, 20)
         ],
@@ -58,6 +65,9 @@ def measure_coverage(runs: int, sizes: Sequence[int] = SIZES) -> dict[str, list[
             _recovery(n, alike, runs) for alike in (False, True) for n in sizes
         ],
         "rate at any of 1,000 looks (e-process)": [_looks(rate, runs) for rate in (0.5, 0.8, 0.9, 0.97)],
+        "loss at any of 30 looks at ten pairs (e-process)": [
+            _looks_at_pairs(loss, runs) for loss in (0.0, 0.05, 0.2)
+        ],
     }
 
 
@@ -95,6 +105,22 @@ def _percentile(percent: int, n: int, runs: int) -> Row:
     ends[:, 0] = values[:, int(low) - 1] if math.isfinite(low) else low
     ends[:, 1] = values[:, int(high) - 1] if math.isfinite(high) else high
     return {"percentile": f"p{percent}", "n": n, **_missed(ends, -math.log(1 - percent / 100))}
+
+
+def _attempts(percent: int, n: int, runs: int) -> Row:
+    """Exponential times of attempts; those of an episode share half of the time, by a common factor."""
+    draws, ends = np.random.default_rng(n + 20), []
+    shares = draws.gamma(2.0, 0.5, (runs, n, 1)) * draws.exponential(1.0, (runs, n, 3))
+    for values in shares.reshape(runs, -1).tolist():
+        ends.append(percentile_interval(values, percent, ALPHA, float(n)))
+    return {"percentile": f"p{percent}", "n": n, **_missed(ends, _percentile_of_attempts(percent))}
+
+
+@cache
+def _percentile_of_attempts(percent: int) -> float:
+    """P(value > t) is the mean of exp(-t / factor), and 1 minus the share at the percentile."""
+    factors = stats.gamma.ppf((np.arange(100_000) + 0.5) / 100_000, 2.0, scale=0.5)
+    return float(optimize.brentq(lambda t: np.exp(-t / factors).mean() - 1 + percent / 100, 0.0, 100.0))
 
 
 def _loss(loss: float, won: float, n: int, runs: int) -> Row:
@@ -248,6 +274,18 @@ _PASSES: dict[str, tuple[Callable[[list[Tries]], PassRate | None], float]] = {
 }
 
 
+def _parts(rate: float, n: int, runs: int) -> Row:
+    """Episodes of one to five failures, each with a rate of recovery of its own."""
+    draws = np.random.default_rng(n + 21)
+    sizes = draws.integers(1, 6, (runs, n))
+    recovered = draws.binomial(sizes, rates_of_prompts(draws, rate, 0.3, (runs, n)))
+    ends = [
+        clustered_rate(list(zip(*each, strict=True)), ALPHA)
+        for each in zip(recovered.tolist(), sizes.tolist(), strict=True)
+    ]
+    return {"n": n, "true rate": rate, **_missed(ends, rate)}
+
+
 def _passes(kind: str, tries: int, runs: int) -> Row:
     counts = np.sort(np.random.default_rng(9).binomial(tries, _UNEQUAL, (runs, len(_UNEQUAL))), axis=1)
     estimate, truth = _PASSES[kind]
@@ -309,3 +347,21 @@ def _looks(rate: float, runs: int) -> Row:
         "low end above truth": float((successes >= highs).any(axis=1).mean()),
         "high end below truth": float((successes <= lows).any(axis=1).mean()),
     }
+
+
+def _looks_at_pairs(loss: float, runs: int) -> Row:
+    """Further 5 % of the pairs are lost, as many gained."""
+    shares = [loss + 0.05, 0.05, 0.9 - loss]
+    pairs = np.random.default_rng(22).multinomial(10, shares, (runs, 30)).cumsum(axis=1)
+    above = below = 0
+    for run in pairs.tolist():
+        evidence = [_evidence(lost, won, ties, loss) for lost, won, ties in run]
+        above += max(high for high, _ in evidence) >= -math.log(ALPHA)
+        below += max(low for _, low in evidence) >= -math.log(ALPHA)
+    return {"true loss": loss, "low end above truth": above / runs, "high end below truth": below / runs}
+
+
+@lru_cache(maxsize=100_000)
+def _evidence(lost: int, won: int, ties: int, loss: float) -> tuple[float, float]:
+    evidence = difference_evidence(Pairs(lost, won, ties), loss)
+    return evidence.above, evidence.below
