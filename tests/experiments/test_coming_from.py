@@ -35,7 +35,7 @@ from wirefault.experiments.measures import known_names
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.subjects.python_worker import PythonContext
-from wirefault.wiring.links import STDIO, Link, Links, lab_links
+from wirefault.wiring.links import PYTHON, STDIO, Link, Links, lab_links
 
 PAGE = (ROOT / "docs" / "coming-from.md").read_text(encoding="utf-8")
 FILES = {block.file: block.text for block in page_blocks("docs/coming-from.md") if block.file}
@@ -257,7 +257,7 @@ def test_page_names_are_parts_of_report() -> None:
         for span in row[1]
         if re.match(r"(metrics|episode|report|str\(report)\b", span)
     ]
-    assert len(spans) == 21
+    assert len(spans) == 22
     for span in spans:
         exec(span, names)
     [row] = [row for row in rows("Metrics and reports") if "history[CallRecord]" in row[0]]
@@ -266,6 +266,16 @@ def test_page_names_are_parts_of_report() -> None:
     assert (episode.metrics.tokens_in, episode.metrics.tokens_out) == (6, 4)
     assert [*episode.metrics.calls_by_link.values()] == [2, 2]
     assert [fault.fault for fault in episode.metrics.faults] == ["server_error"]
+
+
+def test_page_builders_of_wrapped_tools_exist() -> None:
+    table = rows("Scenarios in Python")
+    spans = [span for row in table for span in row[1] if span.startswith("faults.")]
+    assert len(spans) == 2
+    for span in spans:
+        exec(f"entry = {span}", {"faults": faults}, scope := {})
+        built = build_set({"faults": [scope["entry"]]}, span, REGISTRY, Links([Link("functions", PYTHON)]))
+        assert built.faults[0].links == ("functions",)
 
 
 def test_page_names_are_parts_of_context() -> None:

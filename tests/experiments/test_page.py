@@ -80,11 +80,15 @@ def test_python_experiment_plans_like_file(tmp_path: Path, monkeypatch: pytest.M
     page = planned("checks:orders", "--seed", "4", "--only", "1")
     assert "A lost reply does not make my agent order twice" in page and "3 episodes, seed 4" in page
     assert planned("checks.py:orders", "--seed", "4", "--only", "1") == page.replace("checks:", "checks.py:")
+    assert planned("checks.py", "--seed", "4", "--only", "1") == page.replace("checks:", "checks.py:")
     (tmp_path / "json.py").write_text("")  # hidden by the standard library's, which is loaded
+    (tmp_path / "empty_one.py").write_text("")
     refusals = [
         ("checks:Arm", "must be a wirefault"),
         ("nowhere:x", "cannot be imported"),
         ("nowhere.py:x", "no file nowhere.py"),
+        ("nowhere.py", "no file nowhere.py"),
+        ("empty_one.py", "no Experiment at its top level"),
         ("json.py:x", "another module has the name json: rename the file"),
     ]
     for name, message in refusals:

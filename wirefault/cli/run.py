@@ -189,10 +189,10 @@ _PATH = click.Path(path_type=Path)
 def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: Any) -> None:
     """Run experiments to their verdict, or a wiring without a hypothesis.
 
-    A target is an experiment's file, a folder of them, an experiment in Python (MODULE:NAME, FILE.py:NAME) or
-    a wiring file; without one, ./wirefault.yaml is run. COMMAND, after --, is the agent: it is run for each
-    prompt, and {prompt} in it is the prompt. With --lab the prompts go through the lab that is up. The exit
-    code is the verdict: 0 held, 1 deviated, 2 unknown.
+    A target is an experiment's file, a folder of them, experiments in Python (FILE.py, FILE.py:NAME or
+    MODULE:NAME) or a wiring file; without one, ./wirefault.yaml is run. COMMAND, after --, is the agent: it
+    is run for each prompt, and {prompt} in it is the prompt. With --lab the prompts go through the lab that
+    is up. The exit code is the verdict: 0 held, 1 deviated, 2 unknown.
     """
     if chosen["resume"] or chosen["again"]:
         sys.exit(_run_saved(context, chosen, targets))
@@ -275,7 +275,8 @@ def _wiring_file(targets: Sequence[Path]) -> Path | None:
     """Return the wiring among the targets, if any. Raises ``InputError`` if there are other targets, too."""
     from wirefault.wiring.wiring import is_wiring_file
 
-    wirings = [target for target in targets if target.is_file() and is_wiring_file(target)]
+    files = [target for target in targets if target.suffix != ".py" and target.is_file()]
+    wirings = [file for file in files if is_wiring_file(file)]
     if wirings and len(targets) > 1:
         raise InputError(f"{wirings[0]} is a wiring: run it alone")
     return wirings[0] if wirings else None

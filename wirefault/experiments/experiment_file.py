@@ -86,12 +86,12 @@ def _experiments_in(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
 
 
 def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
-    """Import the ``Experiment`` named ``module:name`` or ``file.py:name``.
+    """Import the ``Experiment`` named ``module:name`` or ``file.py:name``, or each one of ``file.py``.
 
-    Its paths are relative to the working directory.
-    ``changes`` as in ``load_experiments``. Raises ``InputError``.
+    Their paths are relative to the working directory. ``changes`` as in ``load_experiments``. Raises
+    ``InputError``.
     """
-    module_name, _, attribute = name.rpartition(":")
+    module_name, _, attribute = (name, "", "") if name.endswith(".py") else name.rpartition(":")
     file = Path(module_name).absolute() if module_name.endswith(".py") else None
     if file is not None and not file.is_file():
         raise InputError(f"{name}: no file {module_name}")
@@ -102,11 +102,23 @@ def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> lis
         raise InputError(f"{name}: {module_name} cannot be imported: {error}") from None
     if file is not None and Path(getattr(module, "__file__", None) or "").resolve() != file.resolve():
         raise InputError(f"{name}: another module has the name {file.stem}: rename the file")
-    target = getattr(module, attribute, None)
-    if not isinstance(target, Experiment):
-        raise InputError(f"{name}: must be a wirefault.experiments.experiment.Experiment, not {target!r:.60}")
-    spec = _changed(SpecFile(name, target.model_dump(exclude_unset=True)), changes or {})
-    return list(_experiments_in(spec, Path()))
+    if attribute:
+        targets = {name: getattr(module, attribute, None)}
+    else:
+        targets = {
+            f"{name}:{key}": each for key, each in vars(module).items() if isinstance(each, Experiment)
+        }
+    if not targets:
+        raise InputError(f"{name}: no Experiment at its top level")
+    loaded: list[ExperimentFile] = []
+    for place, target in targets.items():
+        if not isinstance(target, Experiment):
+            raise InputError(
+                f"{place}: must be a wirefault.experiments.experiment.Experiment, not {target!r:.60}"
+            )
+        spec = _changed(SpecFile(place, target.model_dump(exclude_unset=True)), changes or {})
+        loaded += _experiments_in(spec, Path())
+    return loaded
 
 
 def _changed(file: SpecFile, changes: Mapping[str, Any]) -> SpecFile:
@@ -141,7 +153,9 @@ def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
 
 
 def is_module_name(target: Path) -> bool:
-    """Whether the text is ``module:name`` or ``file.py:name``, not a file."""
+    """Whether it names Python: ``module:name``, ``file.py:name`` or ``file.py``."""
+    if target.suffix == ".py":
+        return True
     module_name, colon, attribute = str(target).rpartition(":")
     is_named = module_name.endswith(".py") or all(map(str.isidentifier, module_name.split(".")))
     return bool(colon) and attribute.isidentifier() and is_named
