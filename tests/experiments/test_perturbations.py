@@ -59,7 +59,7 @@ def test_typos_change_few_words_and_case_no_letter(seed: int) -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        ["One here.", "Two there!", "Three?"],
+        ["Give me 1 or 2.", "Ask J. Smith!", "Three?"],
         ['Say "Hi. I am late."', "Then go.", "Dr. Who waits."],
         ["\n1. ", "first one", "\n2. ", "second one"],
     ],

@@ -23,7 +23,9 @@ from wirefault.experiments.saved import load_saved, save
 from wirefault.history.events import EpisodeStarted, Exchange
 from wirefault.history.reader import read_run
 from wirefault.lab.toxiproxy import Choice
-from wirefault.report.experiment import print_levels, print_plan, print_surface, undecidable_lines
+from wirefault.report.experiment import print_plan, undecidable_lines
+from wirefault.report.page.write import page_content, page_html
+from wirefault.report.surface import print_surface
 
 ASKING = """
 import os, re, urllib.request
@@ -148,11 +150,12 @@ def test_surface_and_levels_are_saved_and_printed(result: ExperimentResult) -> N
     assert judged_again(result.saved).as_json()["surface"] == document["surface"]
     console = Console(width=200, record=True)
     print_surface(console, result)
-    print_levels(console, result)
     text = console.export_text()
     assert "order       pass^2   100 % [" in text and "no faults" in text and "level 0.25" in text
     answer = "the hypothesis held at none of these levels and first deviated at level 2; unknown at 0.25"
     assert f"method: {answer}" in text and f"method.order: {answer}" in text
+    page = page_html(page_content(recording_of(result.saved)))
+    assert "100 % [5 %, 100 %] n=2" in page and answer in page
 
 
 def test_arms_are_perturbed_and_saved(tmp_path: Path) -> None:

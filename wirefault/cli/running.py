@@ -53,9 +53,7 @@ from wirefault.report.experiment import (
     head_lines,
     junit,
     print_effects,
-    print_levels,
     print_plan,
-    print_surface,
     print_verdict,
     undecidable_lines,
 )
@@ -63,6 +61,7 @@ from wirefault.report.next_command import print_why, why_line, worst_episode
 from wirefault.report.progress import RunProgress, shows_progress
 from wirefault.report.resilience import print_resilience
 from wirefault.report.summary import findings_table, print_summary
+from wirefault.report.surface import print_surface
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
@@ -332,7 +331,6 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
         print_effects(console, result.effects)
         print_resilience(console, result.arms)
         print_surface(console, result)
-        print_levels(console, result)
         print_verdict(console, result, obstacles_in(result))
     if result.can_be_resumed:
         words = ["wirefault", "run", "--resume", result.saved.experiment_id]

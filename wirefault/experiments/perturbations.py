@@ -30,7 +30,7 @@ _WORDS = re.compile(r"[^\W\d_]+")
 _SENTENCE_END = re.compile(
     r"(?:(?<=[.!?…])|(?<=[.!?…][\"”»')]))\s+(?=[^\W_a-zß-ÿ]|[\"“«'(¿¡])|(?<=[。！？])\s*(?=\S)"
 )
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|approx|e\.g|i\.e)|\b\w)\.$")
+_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|No|Nr|vs|etc|approx|e\.g|i\.e)|\b[^\W\d_])\.$")
 _LIST_ITEM = re.compile(r"(\s*(?:[-*•]|\d+[.)])\s+)(.*\S)\s*")
 _OPENINGS = (
     "Hello!",

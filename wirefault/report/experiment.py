@@ -21,11 +21,10 @@ from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.hypothesis import parse_statements, undecidable
 from wirefault.experiments.index import RunCost
 from wirefault.experiments.measures import BUDGET_STRIKES, is_pass
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm, pass_name
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.sequential import sequential_claims
-from wirefault.experiments.surface import Cell, LevelAnswer, level_rows, surface_cells
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.experiments.watch import MIN_EPISODES
 from wirefault.faults.sets.presets import read_canonical
@@ -380,65 +379,6 @@ def _rates_of(plan: ExperimentPlan, arm: PlannedArm) -> Iterator[Sequence[str]]:
         for place, limit in budgets.limits():
             links = "the subject" if place in OF_SUBJECT else budgets.links
             yield f"budget {place}", links, "once it is used up", f"{limit:.10g}, {budgets.mode}"
-
-
-def print_levels(console: Console, result: ExperimentResult) -> None:
-    """Print a row per level, and how far the hypothesis held; nothing without levels."""
-    rows = list(level_rows(result.plan, result.arms))
-    if not rows:
-        return
-    figures = [name for name in rows[0] if name not in ("arm", "level", "capped")]
-    table = new_table("arm", "level", *figures, "always", text_columns=(0, 2, 6))
-    table.columns[-1].no_wrap = False
-    for row in rows:
-        texts = (str(row[name]) for name in figures)
-        table.add_row(Text(row["arm"]), f"{row['level']:g}", *texts, Text(", ".join(row["capped"])))
-    console.print()
-    console.print(table)
-    for answer in result.level_answers:
-        console.print(Text(level_line(answer)))
-
-
-def level_line(answer: LevelAnswer) -> str:
-    """Return the last level that held, the first that deviated, and the ones between them."""
-    last, first = answer.last_held, answer.first_deviated
-    up_to = "at none of these levels" if last is None else f"up to level {last:g}"
-    from_on = "deviated at none" if first is None else f"first deviated at level {first:g}"
-    between = [
-        f"{state} at {', '.join(f'{level:g}' for level, each in answer.between.items() if each == state)}"
-        for state in dict.fromkeys(answer.between.values())
-    ]
-    named = f"; {', '.join(between)}" if between else ""
-    return f"{answer.arm}: the hypothesis held {up_to} and {from_on}{named}"
-
-
-def print_surface(console: Console, result: ExperimentResult) -> None:
-    """Print pass^k by perturbation and fault level, a table for each arm; nothing without a surface."""
-    cells = surface_cells(result.plan, result.arms)
-    for variant in dict.fromkeys(cell.variant for cell in cells):
-        own = [cell for cell in cells if cell.variant == variant]
-        levels = dict.fromkeys(cell.level for cell in own)
-        names = ["no faults" if not level else f"level {level:g}" for level in levels]
-        table = new_table("prompts", "measure", *names, text_columns=range(len(names) + 2))
-        for column in table.columns:
-            column.no_wrap = False
-        for perturbation, k in dict.fromkeys((cell.perturbation, cell.k) for cell in own):
-            row = {cell.level: cell for cell in own if (cell.perturbation, cell.k) == (perturbation, k)}
-            texts = [_cell_text(row[level]) if level in row else "" for level in levels]
-            table.add_row(Text(perturbation or "as written"), pass_name(k), *map(Text, texts))
-        console.print()
-        if variant:
-            console.print(
-                Text(f"{variant}: chance that k tries at a prompt all succeed, by prompts and faults")
-            )
-        console.print(table)
-
-
-def _cell_text(cell: Cell) -> str:
-    if cell.low is None or cell.high is None:
-        return "no data"
-    value = "open" if cell.value is None else percent(cell.value)
-    return f"{value} [{percent(cell.low)}, {percent(cell.high)}] n={cell.n}"
 
 
 def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:

@@ -43,6 +43,7 @@ from wirefault.report.page.svg import (
 from wirefault.report.reproduce import summary_command
 from wirefault.report.resilience import budget_lines, resilience_tables
 from wirefault.report.tables import table_texts
+from wirefault.report.surface import level_figures, surface_figures
 from wirefault.stats.exact import ruled_out_above
 from wirefault.stats.rates import percent
 
@@ -171,7 +172,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
     by_arm: dict[str, list[Placed]] = {}
     for name, arm in recording.arms.items():
         by_arm[name] = episodes.add_arm(arm, shown_arm="" if arm is default else name)
-    controls = {arm.name for arm in saved.plan.arms if arm.is_control}
+    controls = {arm.name for arm in saved.plan.arms if arm.is_calm}
     calm = [each for name in by_arm if name in controls for each in by_arm[name]]
     tested = [each for name in by_arm if name not in controls for each in by_arm[name]] or calm
     judged = result.judged
@@ -210,6 +211,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
         ],
         tables=[
             *([_statement_table(judged.checks)] if judged else []),
+            *_surface_tables(result),
             *(
                 Table(title, *table_texts(table), note)
                 for title, table, note in resilience_tables(result.arms)
@@ -273,6 +275,13 @@ def _statement_matrix(by_arm: Mapping[str, Sequence[Placed]], checks: Sequence[C
 def _statement_table(checks: Sequence[Check]) -> Table:
     rows = [(check.arm, check.statement, check.kind, check.verdict, measures_text(check)) for check in checks]
     return Table("Statements", ("arm", "statement", "kind", "verdict", "measured"), rows)
+
+
+def _surface_tables(result: ExperimentResult) -> Iterator[Table]:
+    """The surface, and the levels with how far the hypothesis held."""
+    for figures in (*surface_figures(result), *level_figures(result)):
+        title = f"{figures.title[:1].upper()}{figures.title[1:]}"
+        yield Table(title, figures.columns, figures.rows, "; ".join(figures.lines))
 
 
 def _effect_chart(effects: Sequence[FaultEffect]) -> Iterator[Chart]:
