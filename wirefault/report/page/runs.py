@@ -42,8 +42,8 @@ from wirefault.report.page.svg import (
 )
 from wirefault.report.reproduce import summary_command
 from wirefault.report.resilience import budget_lines, resilience_tables
-from wirefault.report.tables import table_texts
 from wirefault.report.surface import level_figures, surface_figures
+from wirefault.report.tables import table_texts
 from wirefault.stats.exact import ruled_out_above
 from wirefault.stats.rates import percent
 
