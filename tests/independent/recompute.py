@@ -434,6 +434,11 @@ def differences(logs: Path, experiment: str) -> list[str]:
     checks = {(check["arm"], check["statement"]): check for check in recorded["checks"]}
     if set(checks) != {(row["arm"], row["statement"]) for row in rows}:
         problems.append(f"statements: {sorted(checks)}")
+    plan = json.loads((logs / "experiments" / experiment / "plan.json").read_text())["experiment"]
+    texts = {arm["arm"]: arm["measures"] for arm in recorded["arms"]}
+    error = (1 - _confidence(plan.get("confidence", 0.9))) / 2
+    for arm in read_arms(logs, experiment):
+        problems += differing_texts(arm, texts[arm.name], plan.get("population", "these"), error)
     for row in rows:
         place = f"{row['arm']}: {row['statement']}"
         check = checks.get((row["arm"], row["statement"]), {})
@@ -444,6 +449,42 @@ def differences(logs: Path, experiment: str) -> list[str]:
         elif "n" in row and not re.search(rf"after {row['n']} (episodes|pairs)", check.get("message", "")):
             problems.append(f"{place}: {check.get('message')!r}, not after {row['n']}")
     return problems
+
+
+def arm_figures(arm: Arm, population: str, error: float) -> Iterator[tuple[str, list[float]]]:
+    """The numbers that the text of each measure shows, in its units."""
+    outcomes = [each.outcome for each in arm.episodes.values()]
+    n, seconds = len(outcomes), [each for episode in arm.episodes.values() for each in episode.seconds]
+    ends = success_interval(arm, population, error)
+    yield "success_rate", [100 * outcomes.count("success") / n, *(100 * end for end in ends)]
+    for outcome in (
+        "success",
+        "honest_failure",
+        "false_failure",
+        "false_success",
+        "duplicate",
+        "crash",
+        "invalid",
+    ):
+        k = outcomes.count(outcome)
+        yield outcome, [k, n, *(100 * end for end in rate_interval(k, n, error))]
+    yield "failures", [n - outcomes.count("success"), n]
+    for percent in (50, 95, 99):
+        yield f"p{percent}", [float(np.percentile(seconds, percent, method="inverted_cdf"))]
+    for measure in ("model_requests", "tokens", "seconds"):
+        yield measure, [float(np.mean([np.sum(getattr(each, measure)) for each in arm.episodes.values()]))]
+
+
+def differing_texts(arm: Arm, texts: dict[str, str], population: str, error: float) -> Iterator[str]:
+    for measure, ours in arm_figures(arm, population, error):
+        numbers = re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?", texts[measure])
+        printed = numbers[: len(ours)]
+        same = [
+            math.isclose(float(text), each, rel_tol=5e-3, abs_tol=0.5e-3)
+            for text, each in zip(printed, ours, strict=False)
+        ]
+        if texts[measure] != "no data" and not (len(printed) == len(ours) and all(same)):
+            yield f"{arm.name}: {measure} {texts[measure]!r}, not {ours}"
 
 
 def _differing(recorded: Row, row: Row) -> Iterator[str]:
@@ -465,7 +506,9 @@ def main() -> int:
     """Print the differences."""
     logs, experiment = Path(sys.argv[1]), sys.argv[2]
     problems = differences(logs, experiment)
-    print("\n".join(problems) or f"no difference in {len(recompute(logs, experiment)[1])} statements")
+    arms = len(read_arms(logs, experiment))
+    statements = len(recompute(logs, experiment)[1])
+    print("\n".join(problems) or f"no difference in {statements} statements and the measures of {arms} arms")
     return int(bool(problems))
 
 

@@ -194,9 +194,10 @@ def test_changed_figure_is_a_difference(tmp_path: Path) -> None:
     document = json.loads(path.read_text())
     claim = next(check["claim"] for check in document["checks"] if check["claim"])
     claim["low"] += 1e-5
+    document["arms"][1]["measures"]["p95"] = "1.23 s"
     path.write_text(json.dumps(document))
-    [difference] = recompute.differences(logs, experiment_id)
-    assert "low" in difference
+    of_arm, of_claim = recompute.differences(logs, experiment_id)
+    assert of_arm.startswith("method: p95 '1.23 s', not [") and "low" in of_claim
 
 
 def test_script_imports_numpy_and_scipy_alone() -> None:
