@@ -7,7 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.judging.findings.traced import SHOP, request
-from tests.judging.oracle.histories import ended, fault_met, healed, run_finished, run_started, started
+from tests.judging.oracle.histories import (
+    ended,
+    episode,
+    fault_met,
+    healed,
+    run_finished,
+    run_started,
+    started,
+)
 from tests.report.synthetic import SyntheticRun
 from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.history.events import Event, FaultedReply, RunSealed
@@ -49,8 +57,17 @@ def doubled_order(folder: Path, text: str = "tea") -> Recording:
     return open_recording(folder, "run-b", {})
 
 
-def _write(folder: Path, process: str, events: Sequence[Event]) -> None:
-    writer = Writer(history_file(folder, "run-b", process, 0))
+def _write(folder: Path, process: str, events: Sequence[Event], run_id: str = "run-b") -> None:
+    writer = Writer(history_file(folder, run_id, process, 0))
     for event in events:
         writer.write(event)
     writer.close()
+
+
+def false_success(folder: Path) -> Recording:
+    """An agent that says done and reports a wrong value."""
+    end = ended("done", [{"value": 5.0, "unit": None}], episode=EPISODE)
+    events = episode(end, expect={"values": [{"number": 4}]}, name=EPISODE)
+    start = replace(run_started(1), run_id="run-c", links=Links((SHOP,)).dump())
+    _write(folder, "agent", [start, *events, run_finished(), RunSealed({})], "run-c")
+    return open_recording(folder, "run-c", {})

@@ -14,10 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from tests.experiments.test_compare import SavedRuns
+from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from tests.judging.findings.traced import request
-from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
+from tests.report.page.recorded import HOSTILE, doubled_order, false_success, synthetic
 from wirefault.cli.main import main
 from wirefault.experiments.compare import compare
+from wirefault.experiments.recorded import recording_of
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
 from wirefault.report.page.comparisons import comparison_content, first_difference
@@ -159,3 +161,30 @@ def test_first_different_request() -> None:
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.severity != "note"])
 def test_each_rule_says_what_helps(rule: str) -> None:
     assert HELPS[rule].endswith(".")
+
+
+def test_harmful_outcome_without_a_finding_is_a_card(tmp_path: Path) -> None:
+    content = page_content(false_success(tmp_path))
+    [card] = content.findings
+    assert (content.verdict, card.severity, card.rule) == ("harm found", "harmful", "false_success")
+    assert card.text.startswith("false success: says done, but world or value is not as asked; for example ")
+    assert card.href == "#ep/1"
+
+
+def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path) -> None:
+    result = run_on_paper(planned(tmp_path, hypothesis=["success == all"]), PaperEngine())
+    content = page_content(recording_of(result.saved))
+    document = result.as_json()
+    assert (content.verdict, content.kind) == (document["verdict"], "experiment")
+    assert document["verdict"] != "held"
+    open_checks = [check for check in document["checks"] if check["verdict"] != "held"]
+    cards = content.findings[: len(open_checks)]
+    assert [card.word for card in cards] == [check["verdict"] for check in open_checks]
+    for card, check in zip(cards, open_checks, strict=True):
+        assert card.text.startswith(f"{check['statement']}: ")
+        assert all(figure in card.text for figure in check["measured"].values())
+    [statements] = [table for table in content.tables if table.title == "Statements"]
+    assert [row[:2] for row in statements.rows] == [(c["arm"], c["statement"]) for c in document["checks"]]
+    matrix = content.matrix
+    words = {cell.word for _, cells in matrix.rows for cell in cells if cell} if matrix else set()
+    assert words == {check["verdict"] for check in document["checks"]}

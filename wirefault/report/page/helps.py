@@ -1,4 +1,4 @@
-"""What usually helps against each finding, in one sentence."""
+"""What usually helps against each finding and each bad outcome, in one sentence."""
 
 from __future__ import annotations
 
@@ -24,5 +24,9 @@ HELPS: Mapping[str, str] = {
     "layered_retries": "Let one layer retry; set the others' retries to 0.",
     "asked_again": "Stop after the same call has failed or answered alike a few times.",
     "dead_server": "Open a new session with the MCP server, or report that it is gone.",
+    "false_success": "Make the answer from the tools' results, and check it before it says that all is done.",
+    "duplicate": "Send an idempotency key with every write, and look up its result before a retry.",
+    "crash": "Catch the failure of a call, and report what was done and what was not.",
+    "runaway": "Limit calls and time, and report what is left.",
     "foreign_secret": "Send a credential only to the host that it is for.",
 }

@@ -48,6 +48,7 @@ VERDICT_TONES: Mapping[str, Tone] = {
 }
 _CONFIDENCE = 0.95
 _STAGES = ("eligible", "drawn", "armed", "met", "injected", "observed", "delivered")
+_SEVERITY_BY_TONE: Mapping[str, Severity] = {"harmful": "harmful", "ended": "risky"}
 _MAX_SETTING = 60
 _MIN_MS = 0.1
 """Shorter durations are drawn as this long."""
@@ -69,10 +70,12 @@ class FindingCard:
     href: str
     """The event of the example that shows it."""
     command: str
+    label: str = ""
+    """Replaces the severity's word."""
 
     @property
     def word(self) -> str:
-        return WORDS[self.severity]
+        return self.label or WORDS[self.severity]
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,31 @@ def finding_cards(placed: Sequence[Placed], calm: Sequence[Placed] = ()) -> list
                 example.card.command,
             )
         )
-    return sorted(cards, key=lambda card: SEVERITIES.index(card.severity))
+    return sorted([*cards, *_outcome_cards(placed, calm)], key=lambda card: SEVERITIES.index(card.severity))
+
+
+def _outcome_cards(placed: Sequence[Placed], calm: Sequence[Placed]) -> Iterator[FindingCard]:
+    """Yield a card for each harmful outcome of episodes that no grave finding explains."""
+    unexplained = [
+        each for each in placed if not any(f.severity in ("harmful", "risky") for f in each.findings)
+    ]
+    for outcome, row in OUTCOMES.items():
+        severity = _SEVERITY_BY_TONE.get(row.tone)
+        alike = [each for each in unexplained if each.judged.outcome == outcome]
+        if severity is None or not alike:
+            continue
+        example = alike[0]
+        because = f"; for example {example.judged.why}" if example.judged.why else ""
+        yield FindingCard(
+            severity,
+            outcome,
+            f"{outcome.replace('_', ' ')}: {row.meaning}{because}",
+            f"in {len(alike)} of {len(placed)} episodes" if len(placed) > 1 else "in this episode",
+            _cost_text(example, calm),
+            HELPS.get(outcome, ""),
+            f"#{example.card.anchor}",
+            example.card.command,
+        )
 
 
 def _finding_anchor(card: EpisodeCard, evidence: str) -> str:

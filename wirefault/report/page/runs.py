@@ -202,7 +202,10 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
             ("intervals", population_line(saved.plan)),
         ],
         commands=[("repeat it", f"wirefault run --again {recording.id}")],
-        findings=finding_cards(tested, calm),
+        findings=[
+            *_check_cards(by_arm, [] if judged is None else judged.checks, recording.id),
+            *finding_cards(tested, calm),
+        ],
         matrix=_statement_matrix(by_arm, [] if judged is None else judged.checks),
         charts=[
             *outcome_chart(by_arm),
@@ -245,6 +248,30 @@ def _obstacle_lines(obstacles: Mapping[str, Sequence[str]]) -> list[str]:
     for arm, reasons in obstacles.items():
         arms.setdefault("; ".join(reasons), []).append(arm)
     return [f"Reproducible: no, because {why} ({', '.join(names)})." for why, names in arms.items()]
+
+
+def _check_cards(
+    by_arm: Mapping[str, Sequence[Placed]], checks: Sequence[Check], recording_id: str
+) -> Iterator[FindingCard]:
+    """Yield a card for each statement that deviated or is unknown, with an episode that shows it."""
+    for check in checks:
+        if check.verdict == "held":
+            continue
+        keys = set(check.episodes)
+        alike = [each for each in by_arm.get(check.arm, ()) if each.card.key in keys]
+        because = f"; for example {alike[0].judged.why}" if alike and alike[0].judged.why else ""
+        n = len(by_arm.get(check.arm, ()))
+        yield FindingCard(
+            severity="harmful" if check.verdict == "deviated" else "note",
+            rule=check.assertion or "statement",
+            text=f"{check.statement}: {measures_text(check)}{because}",
+            seen=f"arm {check.arm}, {count_text(n, 'episode')}",
+            cost="",
+            helps="",
+            href=f"#{alike[0].card.anchor}" if alike else "",
+            command=alike[0].card.command if alike else f"wirefault report {recording_id}",
+            label=check.verdict,
+        )
 
 
 def _statement_matrix(by_arm: Mapping[str, Sequence[Placed]], checks: Sequence[Check]) -> Matrix | None:
