@@ -347,3 +347,16 @@ def test_paper_engine_without_faults_is_held(tmp_path: Path) -> None:
     engine = Dealer()
     result = run_on_paper(saved, engine)  # type: ignore[arg-type]
     assert result.is_whole and len(set(engine.ran)) < 100
+
+
+def test_perturbed_arms_are_decided_with_their_control(tmp_path: Path) -> None:
+    saved = planned(
+        tmp_path, until_decided=True, hypothesis=["success_rate >= 0.6"], perturb=["padding"], only=["1"]
+    )
+    result = run_on_paper(saved, Dealer())  # type: ignore[arg-type]
+    state = saved.look()
+    assert result.is_whole and {arm.name for arm in result.arms} == {arm.name for arm in saved.plan.arms}
+    verdicts = [state.decisions[name]["success_rate >= 0.6"].verdict for name in ("method", "method.padding")]
+    assert verdicts == ["held", "held"]
+    longest = max(state.extents[name] for name in ("method", "method.padding"))
+    assert state.extents["control.padding"] == state.extents["control"] == longest

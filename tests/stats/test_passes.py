@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from wirefault.stats.passes import Tries, consistency, pass_all, pass_any
@@ -32,6 +35,25 @@ def test_intervals_cover_whatever_the_rates(rates: tuple[float, float]) -> None:
         weight = stats.binom.pmf(first, 5, rates[0]) * stats.binom.pmf(second, 5, rates[1])
         covered += weight * (interval.low <= truth <= interval.high)
     assert covered >= 0.9
+
+
+def limits(successes: int, n: int, error: float) -> tuple[float, float]:
+    """Clopper-Pearson's, by scipy."""
+    interval = stats.binomtest(successes, n).proportion_ci(1 - 2 * error)
+    return interval.low, interval.high
+
+
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=5), st.integers(2, 6))
+def test_limits_equal_a_second_computation(successes: list[int], k: int) -> None:
+    """The mean rate to the power of k; the prompts' own limits with a share of half the error each."""
+    tries = [Tries(each, 6) for each in successes]
+    rate, count = pass_all(tries, k), len(tries)
+    value = sum(math.prod((each - i) / (6 - i) for i in range(k)) for each in successes) / count
+    low = limits(sum(successes), 6 * count, 0.05)[0] ** k
+    own = sum(limits(each, 6, 0.025 / count)[1] ** k for each in successes) / count
+    high = min(limits(sum(successes), 6 * count, 0.025)[1], own)
+    assert rate is not None and rate.value == pytest.approx(value)
+    assert (rate.low, rate.high) == (pytest.approx(min(low, value)), pytest.approx(max(high, value)))
 
 
 def test_prompts_with_too_few_tries_are_left_out() -> None:

@@ -233,7 +233,7 @@ class SavedExperiment:
         if first.is_control and not arm.is_control:
             control = self._recorded_facts(first)
             if control.episodes and not control.failure:
-                measures = against_control(measures, measures_of(control, terms), terms)
+                measures = against_control(measures, measures_of(control, terms, self.plan.passes), terms)
         return Resilience(facts, measures, terms, arm.hypothesis)
 
     def _faulted_measures(
