@@ -69,6 +69,7 @@ def test_function_that_waits_for_reply_ends_and_calls_no_more(tmp_path: Path, si
         silent,
         "",
         NO_TAP,
+        proxies=[],
         is_of_lab=lambda _: False,
         may_pass=lambda _: False,
         answers_for=lambda _: True,

@@ -75,6 +75,7 @@ def open_tap_here(configuration: Configuration) -> Iterator[ThisProcessTap]:
             ingress,
             authority,
             children,
+            proxies=topology.proxies.values(),
             is_of_lab=allowed(topology, InterceptSpec()),
             may_pass=allowed(topology, spec),
             answers_for=lambda host: is_scripted and is_model_host(host),

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from ipaddress import IPv4Network, ip_address
@@ -136,11 +136,12 @@ def _set_variables(variables: Mapping[str, str | None]) -> None:
 
 
 class Interception:
-    """Stands in for functions of sockets, TLS and processes: connections go to the ``ingress``.
+    """Replaces functions of sockets, TLS and processes, so that connections go to the ``ingress``.
 
     ``authority`` is the certificate that TLS contexts trust, ``children`` the tap of processes that start.
-    ``is_of_lab``: addresses that are called directly. ``may_pass``: addresses that may bypass the tap.
-    ``answers_for``: hosts that the lab answers for, which need not be resolved.
+    ``proxies``: addresses of links, which clients may call. ``is_of_lab``: addresses that are called directly.
+    ``may_pass``: addresses that may bypass the tap. ``answers_for``: hosts that the lab answers for, which
+    need not be resolved.
     """
 
     def __init__(
@@ -149,6 +150,7 @@ class Interception:
         authority: str,
         children: Tap,
         *,
+        proxies: Iterable[Address],
         is_of_lab: Callable[[Address], bool],
         may_pass: Callable[[Address], bool],
         answers_for: Callable[[str], bool],
@@ -156,6 +158,7 @@ class Interception:
         self.may_pass = may_pass
         self.is_paused = False
         self._ingress = ingress
+        self._entrances = {ingress, *proxies}
         self._authority = authority
         self.child_variables = frozenset((*children.variables, *children.appended, *children.removed))
         self._children = children
@@ -196,18 +199,18 @@ class Interception:
         return Address(name.encode("idna").decode() if not name.isascii() else name, port)
 
     def close_connections(self) -> None:
-        """End the connections to the ingress, for both sides. Their sockets stay open."""
+        """End the connections to ingress and links, for both sides. Their sockets stay open."""
         for descriptor in map(int, os.listdir("/dev/fd")):  # noqa: PTH208 - the names are all that is needed
             with suppress(OSError):  # closed since, or not connected
                 if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                     continue
                 with socket.socket(fileno=os.dup(descriptor)) as connection:
                     peer = connection.getpeername()
-                    if connection.family in (socket.AF_INET, socket.AF_INET6) and self._is_ingress(peer):
+                    if connection.family in (socket.AF_INET, socket.AF_INET6) and self._is_entrance(peer):
                         connection.shutdown(socket.SHUT_RDWR)
 
-    def _is_ingress(self, peer: tuple[Any, ...]) -> bool:
-        return Address(str(peer[0]).removeprefix("::ffff:"), int(peer[1])) == self._ingress
+    def _is_entrance(self, peer: tuple[Any, ...]) -> bool:
+        return Address(str(peer[0]).removeprefix("::ffff:"), int(peer[1])) in self._entrances
 
     def resolve(self, host: Any, *arguments: Any, **options: Any) -> list[Any]:
         """Resolve a name as usual, and remember whose address it is. Raises ``OSError``."""
