@@ -139,7 +139,7 @@ class Interception:
     """Replaces functions of sockets, TLS and processes, so that connections go to the ``ingress``.
 
     ``authority`` is the certificate that TLS contexts trust, ``children`` the tap of processes that start.
-    ``proxies``: addresses of links, which clients may call. ``is_of_lab``: addresses that are called directly.
+    ``proxies``: addresses of links. ``is_of_lab``: addresses that are called directly.
     ``may_pass``: addresses that may bypass the tap. ``answers_for``: hosts that the lab answers for, which
     need not be resolved.
     """
