@@ -116,11 +116,48 @@ def multinomial(cells: list[tuple[int, int]], n: int, lost: float, won: float) -
     return np.asarray(stats.multinomial.pmf(counts, n, [lost, won, 1 - lost - won]))
 
 
-def test_unpaired_difference_has_published_interval():
-    difference = unpaired_difference(48, 80, 56, 70, 0.95)
-    assert (difference.value, difference.low, difference.high) == pytest.approx(
-        (0.2, 0.0524, 0.3339), abs=5e-5
-    )
+def unpaired_limit(first: tuple[int, int], second: tuple[int, int], error: float) -> float:
+    """The upper limit of the rise by a likelihood that scipy maximises, with a continuity correction."""
+    (k_1, n_1), (k_2, n_2) = first, second
+
+    def excess(rise: float) -> float:
+        def loss(rate: float) -> float:
+            return -float(stats.binom.logpmf(k_1, n_1, rate) + stats.binom.logpmf(k_2, n_2, rate + rise))
+
+        ends = (max(0.0, -rise) + 1e-12, min(1.0, 1 - rise) - 1e-12)
+        rate = optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-12}).x
+        spread = math.sqrt(rate * (1 - rate) / n_1 + (rate + rise) * (1 - rate - rise) / n_2)
+        corrected = rise - (k_2 / n_2 - k_1 / n_1) - (1 / n_1 + 1 / n_2) / 2
+        return corrected / spread - float(stats.norm.ppf(1 - error))
+
+    return float(optimize.brentq(excess, k_2 / n_2 - k_1 / n_1, 1 - 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((48, 80), (56, 70)), ((3, 60), (20, 40)), ((58, 60), (200, 240)), ((9, 10), (1, 30))],
+)
+def test_unpaired_difference_has_score_interval(first: tuple[int, int], second: tuple[int, int]) -> None:
+    difference = unpaired_difference(*first, *second)
+    expected = -unpaired_limit(second, first, 0.05), unpaired_limit(first, second, 0.05)
+    assert difference is not None and (difference.low, difference.high) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("n_first", "n_second"), [(60, 60), (60, 20)])
+def test_unpaired_difference_errs_in_at_most_its_share(n_first: int, n_second: int) -> None:
+    """Enumerated over all counts, for rates from 0.5 % to 99.5 %."""
+    highs = np.empty((n_first + 1, n_second + 1))
+    for k_first, k_second in np.ndindex(highs.shape):
+        difference = unpaired_difference(k_first, n_first, k_second, n_second)
+        assert difference is not None
+        highs[k_first, k_second] = difference.high
+    for first in (0.005, 0.05, 0.2, 0.5, 0.8, 0.95):
+        for second in (0.05, 0.2, 0.5, 0.9, 0.995):
+            chances = np.outer(
+                stats.binom.pmf(range(n_first + 1), n_first, first),
+                stats.binom.pmf(range(n_second + 1), n_second, second),
+            )
+            assert chances[highs < second - first].sum() <= 0.05, (first, second)
 
 
 def test_swapped_groups_negate_interval():
