@@ -17,7 +17,7 @@ import requests
 import uvloop
 
 from tests.examples.serving import served
-from wirefault import Experiment, ExperimentReport
+from wirefault import Arm, Experiment, ExperimentReport
 from wirefault.history.events import WentPastLab
 
 pytestmark = pytest.mark.slow
@@ -151,7 +151,10 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
             subject=agent,
             prompts=CLIENTS,
             wiring={"intercept": {"models": "scripted"}},
-            faults=[{"fault": "server_error", "links": "all"}],
+            variants={
+                "error": Arm(faults=[{"fault": "server_error", "links": "all"}]),
+                "cut": Arm(faults=[{"fault": "stream_cut", "links": "model"}]),
+            },
             checks=["completes"],
             seed=1,
         )
@@ -176,16 +179,23 @@ async def _text(reply: Any) -> str:
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_client_meets_fault_in_its_arm_only(ran: Ran, client: str) -> None:
-    before, faulted, after = ran.answers[client]
+    before, faulted, _, after = ran.answers[client]
     assert not before.startswith("failed") and not after.startswith("failed")
     assert faulted.startswith("failed") and "500" in faulted
-    [episode] = [each for each in ran.report.arms["method"].episodes if each.prompt == client]
+    [episode] = [each for each in ran.report.arms["error"].episodes if each.prompt == client]
     assert [(fault.fault, fault.injected) for fault in episode.metrics.faults] == [("server_error", True)]
     assert (episode.metrics.calls, episode.metrics.failed_calls) == (1, 1)
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_stream_is_cut(ran: Ran, client: str) -> None:
+    [episode] = [each for each in ran.report.arms["cut"].episodes if each.prompt == client]
+    assert ran.answers[client][2].startswith("failed") == ("streamed" in client)
+    assert any(fault.injected for fault in episode.metrics.faults) == ("streamed" in client)
+
+
 def test_only_requests_without_fault_reach_plain_server(ran: Ran) -> None:
-    assert ran.plain_requests == [("POST", "/x")] * (2 * len(PLAIN))
+    assert ran.plain_requests == [("POST", "/x")] * (3 * len(PLAIN))
 
 
 def test_no_connection_bypasses_the_tap(ran: Ran) -> None:
