@@ -28,6 +28,7 @@ ALPHA = 0.05
 """Error of one end."""
 SIZES, RATES = (20, 60, 200), (0.5, 0.8, 0.85, 0.9, 0.95, 0.97)
 _CAP, _REPEATS, _CHUNK = 1000, 3, 500
+_FEW = 5  # a slow table takes this part of the runs
 Row = dict[str, Any]
 Floats = NDArray[np.float64]
 Interval = tuple[float, float]
@@ -55,6 +56,12 @@ def measure_coverage(runs: int, sizes: Sequence[int] = SIZES) -> dict[str, list[
         "mean, studentised bootstrap": [_mean(kind, n, runs) for kind in _UNITS for n in sizes],
         "rate over clusters of three, like_these (Korn and Graubard)": [
             _clusters(rate, alike, m, runs) for m in sizes for rate in (0.8, 0.9) for alike in (0.2, 0.5)
+        ],
+        "calls of an episode, availability (Korn and Graubard)": [
+            _calls(rate, alike, n, max(runs // _FEW, min(runs, 200)))
+            for n in sizes
+            for rate in (0.8, 0.95)
+            for alike in (0.1, 0.5)
         ],
         "loss over clusters of three, like_these": [_loss_of_clusters(m, runs) for m in sizes],
         "rate over parts of episodes, as recovery_rate (Korn and Graubard)": [
@@ -165,6 +172,19 @@ def _outages(draws: np.random.Generator, shape: tuple[int, int]) -> tuple[Floats
     return draws.gamma(failures, 1.0), failures, 1.0
 
 
+def _amplified(draws: np.random.Generator, shape: tuple[int, int]) -> tuple[Floats, Floats, float]:
+    """Requests for the failed calls of an episode, one to three; half of the requests are sent again."""
+    failures = draws.integers(1, 4, shape)
+    requests = failures + draws.negative_binomial(failures, 0.5, shape)
+    return requests.astype(float), failures.astype(float), 2.0
+
+
+def _seldom_dearer(draws: np.random.Generator, shape: tuple[int, int]) -> tuple[Floats, Floats, float]:
+    """A paired difference that has either sign, in a third of the pairs: no interval until five differ."""
+    differences = draws.exponential(2, shape) - draws.exponential(1, shape)
+    return np.where(draws.random(shape) < 1 / 3, differences, 0.0), np.ones(shape), 1 / 3
+
+
 def _rarely_ten(draws: np.random.Generator, shape: tuple[int, int]) -> tuple[Floats, Floats, float]:
     return np.where(draws.random(shape) < 0.05, 10.0, 1.0), np.ones(shape), 1.45
 
@@ -178,16 +198,18 @@ _UNITS: dict[str, Callable[[np.random.Generator, tuple[int, int]], tuple[Floats,
     "exponential": _exponential,
     "log-normal": _log_normal,
     "per failure (ratio)": _outages,
+    "requests per failed call (ratio)": _amplified,
     "1, in 5 % 10": _rarely_ten,
     "0, in 10 % exponential": _mostly_none,
+    "difference, 0 in two thirds": _seldom_dearer,
 }
 
 
 def _mean(kind: str, n: int, runs: int) -> Row:
     above, below, truth = _UNITS[kind](np.random.default_rng(n + 5), (runs, n))
     ends = bootstrap_intervals(above, below)
-    if _UNITS[kind] is _mostly_none:
-        ends[(above > 0).sum(axis=1) < MIN_SEEN] = 0.0, np.inf
+    if _UNITS[kind] in (_mostly_none, _seldom_dearer):
+        ends[(above != 0).sum(axis=1) < MIN_SEEN] = -np.inf, np.inf
     return {"values": kind, "n": n, **_missed(ends, truth)}
 
 
@@ -257,6 +279,17 @@ def clusters_of(draws: np.random.Generator, rate: float, alike: float, m: int, r
 def _clusters(rate: float, alike: float, m: int, runs: int) -> Row:
     ends = clusters_of(np.random.default_rng(m + 6), rate, alike, m, runs)
     return {"prompts": m, "true rate": rate, "correlation": alike, **_missed(ends, rate)}
+
+
+def _calls(rate: float, alike: float, n: int, runs: int) -> Row:
+    """Episodes of one to six calls, whose ends are alike by this correlation."""
+    draws, ends = np.random.default_rng(n + 8), []
+    for _ in range(runs):
+        sizes = draws.integers(1, 7, n)
+        worked = draws.binomial(sizes, rates_of_prompts(draws, rate, alike, n))
+        calls = list(zip(worked.tolist(), sizes.tolist(), strict=True))
+        ends.append(clustered_rate(calls, ALPHA, min_mixed=MIN_SEEN))
+    return {"episodes": n, "true rate": rate, "correlation": alike, **_missed(ends, rate)}
 
 
 def _loss_of_clusters(m: int, runs: int) -> Row:

@@ -2,8 +2,8 @@
 
 ``python tests/independent/recompute.py LOGS EXPERIMENT`` prints each difference from its verdict.json and
 exits with 1 if there is any. It imports nothing of Wirefault: it reads JSON, and its statistics are scipy's.
-It knows statements of one measure (success_rate, degradation, p50, p95, p99, tokens, model_requests), counts
-of outcomes, and experiments until decided about success_rate.
+It knows statements of one measure (success_rate, degradation, p50, p95, p99, seconds, tokens, model_requests,
+and the added_ ones of these three), counts of outcomes, and experiments until decided about success_rate.
 """
 
 from __future__ import annotations
@@ -191,12 +191,12 @@ def percentile_interval(values: list[float], share: float, error: float) -> Inte
     )
 
 
-def mean_interval(values: list[float], error: float) -> Interval:
+def mean_interval(values: list[float], error: float, lowest: float = 0.0) -> Interval:
     """Studentised bootstrap: 999 resamples by Python's generator with seed 1, ends at 3/4 of the error."""
     data = np.array(values, dtype=float)
     n, mean = len(data), float(np.mean(values))
     if n < 20:
-        return 0.0, math.inf
+        return lowest, math.inf
     spread = float(stats.sem(data))
     if spread < 1e-12:
         return mean, mean
@@ -209,7 +209,7 @@ def mean_interval(values: list[float], error: float) -> Interval:
         )
     rank = math.floor(0.75 * error * 1000 + 1e-9)
     low, high = (statistics[rank - 1], statistics[-rank]) if rank else (-math.inf, math.inf)
-    return max(mean - float(high) * spread, 0.0), mean - float(low) * spread
+    return max(mean - float(high) * spread, lowest), mean - float(low) * spread
 
 
 # -- statements
@@ -256,6 +256,20 @@ class Figures:
     n: int
 
 
+MEANS = "seconds|tokens|model_requests"
+
+
+def per_episode(measure: str, arm: Arm) -> dict[str, float]:
+    return {key: float(np.sum(getattr(each, measure))) for key, each in arm.episodes.items()}
+
+
+def rise_interval(rises: list[float], error: float) -> Interval:
+    """A rise that fewer than five pairs show has no ends."""
+    if np.count_nonzero(rises) < 5:
+        return -math.inf, math.inf
+    return mean_interval(rises, error, -math.inf)
+
+
 def figures_of(measure: str, arm: Arm, control: Arm, population: str) -> Figures:
     if measure == "success_rate":
         rate = float(np.mean(list(arm.succeeded().values())))
@@ -269,7 +283,11 @@ def figures_of(measure: str, arm: Arm, control: Arm, population: str) -> Figures
         return Figures(
             None, lambda error: percentile_interval(seconds, int(percentile[1]) / 100, error), len(seconds)
         )
-    values = [float(getattr(each, measure)) for each in arm.episodes.values()]
+    if added := re.fullmatch(f"added_({MEANS})", measure):
+        before, after = (per_episode(added[1], side) for side in (control, arm))
+        rises = [value - before[key] for key, value in after.items() if key in before]
+        return Figures(float(np.mean(rises)), lambda error: rise_interval(rises, error), len(rises))
+    values = list(per_episode(measure, arm).values())
     return Figures(float(np.mean(values)), lambda error: mean_interval(values, error), len(values))
 
 
@@ -311,9 +329,7 @@ def _rows(arm: Arm, control: Arm, population: str) -> Iterator[Row]:
         yield {"arm": arm.name, "statement": "faults_delivered > 0", "verdict": VERDICTS[faults > 0 or None]}
     for text in arm.hypothesis:
         statement = parse(text)
-        if statement.measure in ("success_rate", "degradation", "tokens", "model_requests") or re.fullmatch(
-            r"p\d+", statement.measure
-        ):
+        if re.fullmatch(rf"success_rate|degradation|p\d+|(added_)?({MEANS})", statement.measure):
             figures = figures_of(statement.measure, arm, control, population)
             yield {"arm": arm.name, "statement": text, "claim": statement, "figures": figures}
         else:

@@ -127,6 +127,10 @@ SIX: dict[str, Case] = {
         {
             "prompts": prompts(80),
             "hypothesis": [
+                "seconds <= 2",
+                "added_seconds <= 1",
+                "added_seconds <= 0.05",
+                "added_model_requests >= 3",
                 "tokens <= 600",
                 "tokens <= 320",
                 "tokens <= 100",

@@ -175,7 +175,9 @@ class RateOfParts:
         return sum(successes for successes, _, _ in self.parts.values()) / self.n
 
     def interval(self, error: float) -> Bounds:
-        ends = [clustered_rate(list(self._clusters(with_open)), error) for with_open in (0, 1)]
+        ends = [
+            clustered_rate(list(self._clusters(with_open)), error, min_mixed=MIN_SEEN) for with_open in (0, 1)
+        ]
         return Bounds(ends[0][0], ends[1][1])
 
     def _clusters(self, with_open: int) -> Iterator[tuple[int, int]]:

@@ -28,6 +28,7 @@ from wirefault.experiments.estimates import (
     Rate,
     RateOfParts,
     Terms,
+    TimePercentile,
     smallest,
 )
 from wirefault.experiments.expression import (
@@ -45,6 +46,7 @@ from wirefault.experiments.tries import MAX_K, OverTries, tries_needed
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.exact import episodes_to_rule_out, ruled_out_above
 from wirefault.stats.rates import percent
+from wirefault.stats.survival import Duration
 
 Kind = Literal["check", "claim"]
 _WHERE = re.compile(r"\s+where\s+(\S+)$")
@@ -53,6 +55,7 @@ _WITHIN = re.compile(r"no\s+([a-z_]\w*)\s+within\s+(.+)")
 _EVENTS = (*OUTCOMES, "failures", "findings", "budgets_spent", "budget_strikes")
 _REMOVED = {"success_rate_low": "success_rate >= {}", "success_rate_high": "success_rate <= {}"}
 _MAX_PROMPTS = 2**17
+_OF_SEQUENTIAL_TESTS = ("success_rate", DEGRADATION, "p50", "p95", "p99")
 
 
 @dataclass(frozen=True)
@@ -288,7 +291,9 @@ def undecidable(statement: Statement, prompts: int, repeats: int, terms: Terms) 
         return f"{statement.text} cannot hold for any number of episodes: use a margin, or {check}"
     if unit == "prompts":
         return f"{statement.text} needs at least {size} prompts, {plan}: add prompts, or use {check}"
-    until_decided = "" if tries else " --until-decided,"
+    comparison = statement.expression.comparison
+    is_sequential = comparison is not None and comparison.measure in _OF_SEQUENTIAL_TESTS
+    until_decided = " --until-decided," if is_sequential else ""
     return (
         f"{statement.text} needs at least {size} episodes, {plan}: use repeats: {math.ceil(size / prompts)},"
         f"{until_decided} or {check}"
@@ -346,6 +351,9 @@ def _best(name: str, keys: Sequence[str], population: Population) -> Measure:
             estimate = RateOfParts(dict.fromkeys(keys, (1, 0, 1)), population)
         case "p50" | "p95" | "p99":
             estimate = Percentile(dict.fromkeys(keys, (0.0,)), float(name[1:]), 0, population)
+        case _ if name.startswith("mttr_p"):
+            times = dict.fromkeys(keys, (Duration(0.0, ended=True),))
+            estimate = TimePercentile(times, float(name.removeprefix("mttr_p")), population)
         case "amplification":
             estimate = Mean(dict.fromkeys(keys, (1.0, 1.0)), population, lowest=1.0)
         case _ if tries_needed(name):

@@ -99,13 +99,16 @@ def clopper_pearson(k: int, n: int, confidence: float = 0.9) -> tuple[float, flo
     return exact_low(k, n, error), exact_high(k, n, error)
 
 
-def clustered_rate(clusters: Sequence[tuple[int, int]], error: float) -> tuple[float, float]:
+def clustered_rate(
+    clusters: Sequence[tuple[int, int]], error: float, *, min_mixed: int = 0
+) -> tuple[float, float]:
     """Return the interval of a rate over clusters, each with its successes and its size.
 
     Clopper-Pearson with the effective sample size, by E. L. Korn and B. I. Graubard, "Confidence intervals
     for proportions with small expected number of positive counts estimated from survey data", Survey
     Methodology 24 (1998), 193-201. Where no cluster differs from another, each counts once. Clusters of one
-    are independent, and the interval is exact.
+    are independent, and the interval is exact. Where fewer than ``min_mixed`` clusters have a failure, or a
+    success, their likeness is not known, and each counts at most once.
     """
     m, n = len(clusters), sum(size for _, size in clusters)
     k = sum(successes for successes, _ in clusters)
@@ -115,6 +118,9 @@ def clustered_rate(clusters: Sequence[tuple[int, int]], error: float) -> tuple[f
         return 0.0, 1.0
     else:
         size = effective_size([(s - k / n * c, c) for s, c in clusters], k / n * (1 - k / n), error)
+        failed, worked = sum(s < c for s, c in clusters), sum(s > 0 for s, _ in clusters)
+        if min(failed, worked) < min_mixed:
+            size = min(size, float(m))
     return exact_low(k / n * size, size, error), exact_high(k / n * size, size, error)
 
 

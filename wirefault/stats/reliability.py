@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from wirefault.stats.bootstrap import MIN_SEEN
 from wirefault.stats.exact import (
     clopper_pearson,
     clustered_rate,
@@ -128,7 +129,7 @@ def recovery_figures(outages: Sequence[Outage], now: float) -> dict[str, Any]:
     steps, mean = kaplan_meier(durations), mean_time(durations)
     recovered = sum(each.recovered for each in outages)
     groups = _by_group((each.group, each.recovered) for each in outages)
-    interval = clustered_rate(groups, _ERROR) if groups else None
+    interval = clustered_rate(groups, _ERROR, min_mixed=MIN_SEEN) if groups else None
     return {
         "failures": len(outages),
         "recovered": recovered,
@@ -137,7 +138,10 @@ def recovery_figures(outages: Sequence[Outage], now: float) -> dict[str, Any]:
         "mttr_seconds": mean.seconds if mean else None,
         "mttr_is_lower_bound": mean.is_bound if mean else None,
         **{f"p{each}_seconds": time_percentile(steps, each) for each in PERCENTILES},
-        "p50_interval": list(time_interval(steps, 50, CONFIDENCE)) if steps else None,
+        **{
+            f"p{each}_interval": list(time_interval(steps, each, CONFIDENCE)) if steps else None
+            for each in PERCENTILES
+        },
     }
 
 
@@ -302,7 +306,7 @@ def _row(name: str, calls: Sequence[_Call], objectives: Sequence[Objective]) -> 
     times = [call.seconds for call in calls]
     groups = _by_group((call.group, call.ok) for call in calls)
     successes = sum(call.ok for call in calls)
-    nines = _nines(successes / len(calls), *clustered_rate(groups, _ERROR))
+    nines = _nines(successes / len(calls), *clustered_rate(groups, _ERROR, min_mixed=MIN_SEEN))
     results = [_result(each, nines, times, float(len(groups))) for each in objectives]
     return {
         "operation": name,
