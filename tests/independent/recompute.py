@@ -2,8 +2,9 @@
 
 ``python tests/independent/recompute.py LOGS EXPERIMENT`` prints each difference from its verdict.json and
 exits with 1 if there is any. It imports nothing of Wirefault: it reads JSON, and its statistics are scipy's.
-It knows statements of one measure (success_rate, degradation, p50, p95, p99, seconds, tokens, model_requests,
-and the added_ ones of these three), counts of outcomes, and experiments until decided about success_rate.
+It knows statements of one measure (success_rate, degradation, pass^k, pass@k, consistency, p50, p95, p99,
+seconds, tokens, model_requests, and the added_ ones of these three), counts of outcomes, and experiments
+until decided about success_rate.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from scipy import integrate, optimize, special, stats
 
 Interval = tuple[float, float]
 OPEN = ("invalid", "unjudged")
-STATEMENT = re.compile(r"(no )?([a-z]\w*)(?: (<=|>=|==|<|>) ([\d.]+) ?(%|s)?(all)?)?")
+STATEMENT = re.compile(r"(no )?([a-z]\w*(?:[\^@]\d+)?)(?: (<=|>=|==|<|>) ([\d.]+) ?(%|s)?(all)?)?")
 
 
 @dataclass
@@ -212,6 +213,67 @@ def mean_interval(values: list[float], error: float, lowest: float = 0.0) -> Int
     return max(mean - float(high) * spread, lowest), mean - float(low) * spread
 
 
+def tries(arm: Arm) -> list[tuple[int, int]]:
+    """The successes and the tries at each prompt."""
+    prompts: dict[str, list[bool]] = {}
+    for key, succeeded in arm.succeeded().items():
+        prompts.setdefault(prompt_of(key), []).append(succeeded)
+    return [(sum(each), len(each)) for each in prompts.values()]
+
+
+def mean_rate_interval(prompts: list[tuple[int, int]], error: float) -> Interval:
+    """Each prompt counts with as many tries as the one with the fewest."""
+    least = min(n for _, n in prompts)
+    expected, total = sum(k / n * least for k, n in prompts), least * len(prompts)
+    return (
+        rate_interval(math.floor(expected + 1e-9), total, error)[0],
+        rate_interval(math.ceil(expected - 1e-9), total, error)[1],
+    )
+
+
+def pass_figures(measure: str, arm: Arm, population: str) -> Figures:
+    """Of repeats: pass^k and pass@k by Jensen and Bonferroni, for other prompts by the sum over prompts."""
+    is_any, k = "@" in measure, int(re.split(r"[\^@]", measure)[1])
+    prompts = [(n - c if is_any else c, n) for c, n in tries(arm) if n >= k]
+    values = [float(special.comb(c, k) / special.comb(n, k)) for c, n in prompts]
+    value = float(np.mean(values))
+
+    def interval(error: float) -> Interval:
+        if population == "like_these":
+            low, high = rate_interval(sum(values), len(values), error)
+        else:
+            low = mean_rate_interval(prompts, error)[0] ** k
+            own = [rate_interval(c, n, error / 2 / len(prompts))[1] ** k for c, n in prompts]
+            high = min(mean_rate_interval(prompts, error / 2)[1], float(np.mean(own)))
+            if k == 1 or len(prompts) == 1:
+                high = mean_rate_interval(prompts, error)[1] ** k
+        low, high = min(low, value), max(high, value)
+        return (1 - high, 1 - low) if is_any else (low, high)
+
+    return Figures(1 - value if is_any else value, interval, sum(n for _, n in prompts))
+
+
+def consistency_figures(arm: Arm, population: str) -> Figures:
+    prompts = [(c, n) for c, n in tries(arm) if n >= 2]
+    values = [(c * (c - 1) + (n - c) * (n - c - 1)) / (n * (n - 1)) for c, n in prompts]
+    value = float(np.mean(values))
+
+    def lowest(ends: Interval) -> float:
+        nearest = min(max(0.5, ends[0]), ends[1])
+        return nearest**2 + (1 - nearest) ** 2
+
+    def interval(error: float) -> Interval:
+        if population == "like_these":
+            low, high = rate_interval(sum(values), len(values), error)
+        else:
+            own = [rate_interval(c, n, error / 2 / len(prompts)) for c, n in prompts]
+            low = max(lowest(mean_rate_interval(prompts, error / 2)), float(np.mean([*map(lowest, own)])))
+            high = float(np.mean([max(end**2 + (1 - end) ** 2 for end in ends) for ends in own]))
+        return min(low, value), max(high, value)
+
+    return Figures(value, interval, sum(n for _, n in prompts))
+
+
 # -- statements
 
 
@@ -278,6 +340,10 @@ def figures_of(measure: str, arm: Arm, control: Arm, population: str) -> Figures
         losses = paired(control, arm)
         mean = sum(losses.values()) / len(losses)
         return Figures(mean, lambda error: loss_interval(losses, population, error), len(losses))
+    if "^" in measure or "@" in measure:
+        return pass_figures(measure, arm, population)
+    if measure == "consistency":
+        return consistency_figures(arm, population)
     if percentile := re.fullmatch(r"p(\d+)", measure):
         seconds = [each for episode in arm.episodes.values() for each in episode.seconds]
         return Figures(
@@ -323,13 +389,16 @@ def _verdict(rows: list[Row]) -> str:
 
 def _rows(arm: Arm, control: Arm, population: str) -> Iterator[Row]:
     """Checks decided, and claims with their figures."""
+    if arm.name.startswith("control."):  # perturbed prompts without faults: nothing is demanded
+        return
     calm = arm.name in ("control", "control-after")
     if not calm:
         faults = sum(each.faults for each in arm.episodes.values())
         yield {"arm": arm.name, "statement": "faults_delivered > 0", "verdict": VERDICTS[faults > 0 or None]}
     for text in arm.hypothesis:
         statement = parse(text)
-        if re.fullmatch(rf"success_rate|degradation|p\d+|(added_)?({MEANS})", statement.measure):
+        estimated = rf"success_rate|degradation|consistency|p\d+|pass[\^@]\d+|(added_)?({MEANS})"
+        if re.fullmatch(estimated, statement.measure):
             figures = figures_of(statement.measure, arm, control, population)
             yield {"arm": arm.name, "statement": text, "claim": statement, "figures": figures}
         else:
@@ -485,6 +554,9 @@ def arm_figures(arm: Arm, population: str, error: float) -> Iterator[tuple[str, 
         k = outcomes.count(outcome)
         yield outcome, [k, n, *(100 * end for end in rate_interval(k, n, error))]
     yield "failures", [n - outcomes.count("success"), n]
+    if all(count > 1 for _, count in tries(arm)):
+        alike = consistency_figures(arm, population)
+        yield "consistency", [100 * (alike.estimate or 0), *(100 * end for end in alike.interval(error))]
     for percent in (50, 95, 99):
         yield f"p{percent}", [float(np.percentile(seconds, percent, method="inverted_cdf"))]
     for measure in ("model_requests", "tokens", "seconds"):

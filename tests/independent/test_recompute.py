@@ -1,4 +1,4 @@
-"""Six kinds of experiments, recomputed from their histories by a script that imports nothing of Wirefault."""
+"""Kinds of experiments, recomputed from their histories by a script that imports nothing of Wirefault."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Lottery:
         ]
         struck = (
             []
-            if arm.is_control
+            if arm.is_calm
             else [tried(error="server_error", status=503), exchange(status=503, fault=fault_met())]
         )
         status = "done" if draws.random() < chance else "failed"
@@ -103,7 +103,7 @@ def prompts(count: int) -> list[dict[str, str]]:
 
 
 Case = tuple[Lottery, dict[str, Any], Sequence[str]]
-SIX: dict[str, Case] = {
+KINDS: dict[str, Case] = {
     "single rate": (
         Lottery({"method": 0.95}),
         {
@@ -167,6 +167,26 @@ SIX: dict[str, Case] = {
         },
         ("held", "deviated"),
     ),
+    "repeats of perturbed prompts": (
+        Lottery({"method": 0.95, "method.padding": 0.7, "method.case": 0.9}, by_prompt=0.2),
+        {
+            "prompts": [{**each, "prompt": f"{each['prompt']} Say it in words."} for each in prompts(12)],
+            "repeats": 12,
+            "perturb": ["padding", "order"],
+            "hypothesis": ["pass^3 >= 0.45", "pass^2 >= 0.9", "pass@2 >= 0.7", "consistency >= 0.7"],
+        },
+        ("held", "unknown", "deviated"),
+    ),
+    "repeats of prompts like these": (
+        Lottery({"method": 0.9}, by_prompt=0.3),
+        {
+            "prompts": prompts(40),
+            "repeats": 4,
+            "population": "like_these",
+            "hypothesis": ["pass^3 >= 0.5", "pass^1 >= 0.97", "pass@2 >= 0.8", "consistency <= 0.6"],
+        },
+        ("held", "unknown", "deviated"),
+    ),
     "until decided": (
         Lottery({"method": 0.8}),
         {
@@ -180,9 +200,9 @@ SIX: dict[str, Case] = {
 }
 
 
-@pytest.mark.parametrize("kind", SIX)
+@pytest.mark.parametrize("kind", KINDS)
 def test_recomputed_figures_and_verdicts_do_not_differ(kind: str, tmp_path: Path) -> None:
-    engine, experiment, verdicts = SIX[kind]
+    engine, experiment, verdicts = KINDS[kind]
     logs, experiment_id = run(tmp_path, engine, **experiment)
     _, rows = recompute.recompute(logs, experiment_id)
     assert recompute.differences(logs, experiment_id) == []
@@ -192,7 +212,7 @@ def test_recomputed_figures_and_verdicts_do_not_differ(kind: str, tmp_path: Path
 
 
 def test_changed_figure_is_a_difference(tmp_path: Path) -> None:
-    engine, experiment, _ = SIX["single rate"]
+    engine, experiment, _ = KINDS["single rate"]
     logs, experiment_id = run(tmp_path, engine, **experiment)
     path = logs / "experiments" / experiment_id / "verdict.json"
     document = json.loads(path.read_text())
