@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import against_control, measures_of
+from wirefault.experiments.outages import EpisodeOutages
 from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.verdict import ArmResult
 from wirefault.report.resilience import print_resilience
@@ -71,6 +73,18 @@ def test_recovery_is_by_link_fault_and_operation() -> None:
     )
     assert every["mttr_is_lower_bound"] and every["mttr_seconds"] == pytest.approx(2 + 3 / 3)
     assert resilience(FINE).recovery == []
+
+
+def test_unknown_end_widens_recovery_rate() -> None:
+    facts = resilience(BACK, LOST).arm
+    lost = facts.episodes[1]
+    [outage] = lost.outages.outages
+    perhaps = replace(lost, outages=EpisodeOutages([replace(outage, end="unknown")], whole=True))
+    known = replace(facts, episodes=[facts.episodes[0], perhaps])
+    row = Resilience(known, measures_of(known), Terms()).recovery[0]
+    assert (row.unknown, row.figures["recovered"], row.figures["recovery_rate"]) == (1, 1, None)
+    low, high = row.figures["recovery_rate_interval"]
+    assert low == pytest.approx(1 - 0.95**0.5) and high == 1
 
 
 def test_reliability_counts_an_episode_as_one_cluster() -> None:

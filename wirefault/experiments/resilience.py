@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -50,7 +50,8 @@ class Recovery:
     figures: Mapping[str, Any]
     """As ``MTTRCalculator`` has them."""
     unknown: int
-    """Failures of which it is not known whether they recovered; they count as lasting."""
+    """Failures of which it is not known whether they recovered: they widen the rate's interval, and their times
+    are censored."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +119,17 @@ class Resilience:
             "operation": lambda outage: outage.operation,
         }
         rows = []
+        at_best = [
+            replace(each, recovered=end != "not_recovered") for each, end in zip(outages, ends, strict=True)
+        ]
         for by, key in keys.items():
             names = [key(outage) for outage in outages]
+            best = grouped_figures(at_best, 0.0, key)
             for name, figures in grouped_figures(outages, 0.0, key).items():
                 unknown = sum(pair == (name, "unknown") for pair in zip(names, ends, strict=True))
+                if unknown:
+                    low, high = (each["recovery_rate_interval"] for each in (figures, best[name]))
+                    figures |= {"recovery_rate": None, "recovery_rate_interval": [low[0], high[1]]}
                 rows.append(Recovery(by, name, figures, unknown))
         return rows
 
