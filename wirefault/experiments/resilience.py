@@ -50,7 +50,7 @@ class Recovery:
     figures: Mapping[str, Any]
     """As ``MTTRCalculator`` has them."""
     unknown: int
-    """Failures of which it is not known whether they recovered: they widen the rate's interval, and their times
+    """Failures that may have recovered or not: they widen the interval of the rate, and their times
     are censored."""
 
 
