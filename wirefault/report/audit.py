@@ -199,10 +199,14 @@ def _print_others(console: Console, answers: Sequence[Answer]) -> None:
 
 def show_command(result: AuditResult, answer: Answer) -> str:
     """Return the command that shows the run behind the answer."""
+    return episode_command(result.saved.experiment_id, shown_key(answer), result.saved.logs)
+
+
+def shown_key(answer: Answer) -> str:
+    """Return the key of the episode that shows the answer."""
     run = answer.shown_run
     place = answer.runs.index(run) if run is not None else 0
-    episode = answer.ask.id if place == 0 else f"{answer.ask.id}.r{place + 1}"
-    return episode_command(result.saved.experiment_id, episode, result.saved.logs)
+    return answer.ask.id if place == 0 else f"{answer.ask.id}.r{place + 1}"
 
 
 def _print_group(console: Console, group: FindingGroup) -> None:

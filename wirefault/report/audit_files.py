@@ -11,14 +11,17 @@ from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.result import AuditResult
-from wirefault.report.audit import show_command
+from wirefault.experiments.plan import PLAIN_RUN
+from wirefault.report.audit import show_command, shown_key
 from wirefault.report.experiment import junit_text, xml_text
+from wirefault.report.page_links import page_links
 
 
 def audit_junit(result: AuditResult) -> str:
     """Return JUnit XML with a case per question: a finding is a failure, an unknown answer an error."""
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.saved.plan.experiment.title))
+    links = page_links(result.saved)
     for answer in result.answers:
         names = {
             "classname": answer.ask.call.key.link,
@@ -31,7 +34,9 @@ def audit_junit(result: AuditResult) -> str:
         elif worst is not None and worst.severity in ("harmful", "risky"):
             failure = ElementTree.SubElement(case, "failure", message=xml_text(worst.text), type=worst.rule)
             seen, of = answer.times
-            failure.text = xml_text(f"seen in {seen} of {of} runs\nwhy: {show_command(result, answer)}")
+            page = links[PLAIN_RUN, shown_key(answer)]
+            text = f"seen in {seen} of {of} runs\nwhy: {show_command(result, answer)}\npage: {page}"
+            failure.text = xml_text(text)
     if result.problem:
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name="clean runs")
         ElementTree.SubElement(case, "error", message=xml_text(result.problem))

@@ -33,6 +33,7 @@ from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.comparison import difference_text
 from wirefault.report.fault_catalogue import set_rows
+from wirefault.report.page_links import page_links
 from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
 from wirefault.stats.rates import percent
@@ -426,6 +427,7 @@ def junit(results: list[ExperimentResult]) -> str:
     root = ElementTree.Element("testsuites")
     for result in results:
         checks = result.judged.checks if result.judged else []
+        links = page_links(result.saved) if any(check.episodes for check in checks) else {}
         suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.plan.experiment.title))
         for check in checks:
             names = {"classname": xml_text(check.arm), "name": xml_text(check.statement)}
@@ -436,7 +438,9 @@ def junit(results: list[ExperimentResult]) -> str:
             if check.verdict != "held":
                 tag = "failure" if check.verdict == "deviated" else "error"
                 problem = ElementTree.SubElement(case, tag, message=xml_text(measures_text(check)))
-                lines = (*filter(None, [check.expected]), *check.evidence)
+                pages = [links[check.arm, key] for key in check.episodes if (check.arm, key) in links]
+                page = f"page: {pages[0]}" if pages else ""
+                lines = (*filter(None, [check.expected]), *check.evidence, *filter(None, [page]))
                 problem.text = xml_text("\n".join(lines)) or None
         if result.judged is None:
             case = ElementTree.SubElement(suite, "testcase", classname="experiment", name="completed")

@@ -22,6 +22,7 @@ from wirefault.experiments.compare import compare
 from wirefault.experiments.recorded import recording_of
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
+from wirefault.report.experiment import junit
 from wirefault.report.page.comparisons import comparison_content, first_difference
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.write import page_content, page_html
@@ -188,3 +189,13 @@ def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path
     matrix = content.matrix
     words = {cell.word for _, cells in matrix.rows for cell in cells if cell} if matrix else set()
     assert words == {check["verdict"] for check in document["checks"]}
+
+
+def test_junit_links_each_failure_to_its_episode_on_the_page(tmp_path: Path) -> None:
+    result = run_on_paper(planned(tmp_path, steady_state=["no success"]), PaperEngine())
+    [check] = [check for check in result.as_json()["checks"] if check["verdict"] == "deviated"]
+    content = page_content(recording_of(result.saved))
+    numbers = {(episode.arm, episode.key): episode.number for episode in content.episodes}
+    number = numbers[check["arm"], check["episodes"][0]]
+    path = tmp_path / "logs" / "pages" / result.saved.experiment_id / "page.html"
+    assert f"page: {path}#ep/{number}" in junit([result])

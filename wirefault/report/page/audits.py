@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wirefault.audit.answers import Answer
 from wirefault.audit.groups import finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.finding import Finding
+from wirefault.report.audit import shown_key
 from wirefault.report.next_command import episode_command
-from wirefault.report.page.episode import episode_anchor, event_anchor
+from wirefault.report.page.episode import event_anchor
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import (
     WORDS,
@@ -32,6 +32,7 @@ from wirefault.report.page.parts import (
     provenance,
     size_text,
 )
+from wirefault.report.page_links import audit_order, episode_anchor
 
 
 def audit_content(recording: Recording, saved: SavedExperiment, result: AuditResult) -> PageContent:
@@ -40,7 +41,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     words = _audit_words(result)
     recorded, summary = judged_episodes(arm)
     traces: dict[str, Placed] = {}
-    for key in sorted(recorded, key=lambda key: (not key.startswith("clean"), key)):
+    for key in audit_order(recorded):
         named = words.get(key, _AuditWord("clean", "s-clean", "clean run, without a fault"))
         episode = replace(recorded[key], findings=named.findings)
         traces[key] = episodes.add(episode, word=named.word, tone=named.tone, title=named.title)
@@ -132,7 +133,7 @@ def _audit_findings(
 ) -> Iterator[FindingCard]:
     for group in finding_groups(result.answers):
         answer = group.answers[0]
-        key = _shown_key(answer)
+        key = shown_key(answer)
         example = traces.get(key)
         seen, of = group.times
         yield FindingCard(
@@ -146,13 +147,6 @@ def _audit_findings(
             f"#{_evidence_anchor(example, group.worst.evidence)}" if example else "",
             episode_command(result.saved.experiment_id, key, result.saved.logs),
         )
-
-
-def _shown_key(answer: Answer) -> str:
-    """Return the key of the episode that shows the answer."""
-    run = answer.shown_run
-    place = answer.runs.index(run) if run is not None else 0
-    return answer.ask.id if place == 0 else f"{answer.ask.id}.r{place + 1}"
 
 
 def _audit_cost(example: Placed, clean: Placed | None) -> str:
@@ -185,7 +179,7 @@ def _question_matrix(result: AuditResult, numbers: Mapping[str, int]) -> Matrix 
                 continue
             severity = answer.worst.severity if answer.worst else None
             status = "note" if answer.status == "fine" and answer.note else answer.status
-            number = numbers.get(_shown_key(answer), 0)
+            number = numbers.get(shown_key(answer), 0)
             href = f"#{episode_anchor(number)}" if number else ""
             cells.append(Cell(WORDS[severity] if severity else status, severity or status, href))
         rows.append((name.replace("_", " "), cells))

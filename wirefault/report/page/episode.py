@@ -14,6 +14,7 @@ from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.svg import Span, different_parts, time_line
+from wirefault.report.page_links import episode_anchor
 from wirefault.report.timeline import TimelineLine, timeline_lines
 
 _MAX_LINES = 300
@@ -115,11 +116,6 @@ class EpisodeCard:
     @property
     def anchor(self) -> str:
         return episode_anchor(self.number)
-
-
-def episode_anchor(number: int) -> str:
-    """Return the id of an episode's element on the page."""
-    return f"ep/{number}"
 
 
 def event_anchor(number: int, event: str) -> str:

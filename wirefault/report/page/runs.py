@@ -15,7 +15,7 @@ from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.summary import Summary
 from wirefault.report.experiment import agent_line, measures_text, population_line
-from wirefault.report.page.episode import EpisodeCard, episode_anchor, event_anchor
+from wirefault.report.page.episode import EpisodeCard, event_anchor
 from wirefault.report.page.parts import (
     VERDICT_TONES,
     WORDS,
@@ -40,6 +40,7 @@ from wirefault.report.page.svg import (
     IntervalRow,
     intervals,
 )
+from wirefault.report.page_links import episode_anchor
 from wirefault.report.reproduce import summary_command
 from wirefault.report.resilience import budget_lines, resilience_tables
 from wirefault.report.surface import level_figures, surface_figures

@@ -23,7 +23,6 @@ from wirefault.audit.options import is_audit
 from wirefault.audit.result import read_audit
 from wirefault.core.errors import InputError, UserError
 from wirefault.core.files import UnsafeFileError, replace_shared
-from wirefault.experiments.index import PAGES
 from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.experiments.run_experiment import judged_again
 from wirefault.history.logs import strip_control
@@ -32,8 +31,8 @@ from wirefault.report.page.audits import audit_content
 from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.parts import WORDS, PageContent
 from wirefault.report.page.runs import experiment_content, run_content
+from wirefault.report.page_links import PAGE, page_path
 
-PAGE = "page.html"
 # episodes whose HTML is readable without JavaScript: all of a few, else those with findings
 _FEW, _MAX_PLAIN = 40, 60
 _CHUNK = 50
@@ -46,7 +45,7 @@ def page_line(logs: Path, name: str, environ: Mapping[str, str]) -> str:
 
     A page that cannot be written changes no verdict, so nothing is raised for it.
     """
-    path = logs / PAGES / name / PAGE
+    path = page_path(logs, name)
     try:
         html = page_html(page_content(open_recording(logs, name, environ)))
         replace_shared(logs, path, html.encode("utf-8", "replace"))
