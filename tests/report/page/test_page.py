@@ -7,6 +7,7 @@ import gzip
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from wirefault.report.experiment import junit
 from wirefault.report.page.comparisons import comparison_content, first_difference
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.write import page_content, page_html
+from wirefault.report.page_links import page_links
 
 
 def unpacked(text: str) -> Any:
@@ -192,10 +194,14 @@ def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path
 
 
 def test_junit_links_each_failure_to_its_episode_on_the_page(tmp_path: Path) -> None:
-    result = run_on_paper(planned(tmp_path, steady_state=["no success"]), PaperEngine())
-    [check] = [check for check in result.as_json()["checks"] if check["verdict"] == "deviated"]
+    result = run_on_paper(planned(tmp_path), PaperEngine())
     content = page_content(recording_of(result.saved))
-    numbers = {(episode.arm, episode.key): episode.number for episode in content.episodes}
-    number = numbers[check["arm"], check["episodes"][0]]
     path = tmp_path / "logs" / "pages" / result.saved.experiment_id / "page.html"
-    assert f"page: {path}#ep/{number}" in junit([result])
+    assert page_links(result.saved) == {
+        (episode.arm, episode.key): f"{path}#{episode.anchor}" for episode in content.episodes
+    }
+    last = content.episodes[-1]
+    assert result.judged is not None
+    failed = replace(result.judged.checks[0], arm=last.arm, verdict="deviated", episodes=(last.key,))
+    result.judged = replace(result.judged, checks=[failed])
+    assert f"page: {path}#ep/{len(content.episodes)}</failure>" in junit([result])
