@@ -20,7 +20,7 @@ from wirefault.experiments.estimates import PairedLoss
 from wirefault.stats.bootstrap import _CALIBRATION, MIN_SEEN, RatioOfSums
 from wirefault.stats.exact import clopper_pearson, clustered_rate, percentile_interval
 from wirefault.stats.passes import PassRate, Tries, consistency, pass_all, pass_any
-from wirefault.stats.rates import paired_interval, unpaired_difference, wilson
+from wirefault.stats.rates import paired_interval, unpaired_difference
 from wirefault.stats.sequential import Pairs, boundaries, difference_evidence
 from wirefault.stats.survival import Duration, kaplan_meier, time_interval
 
@@ -38,7 +38,7 @@ def measure_coverage(runs: int, sizes: Sequence[int] = SIZES) -> dict[str, list[
     """Return the rows of each table, each from so many simulated runs of these sizes."""
     return {
         "rate, exact (Clopper-Pearson)": [_rate(rate, n, runs) for n in sizes for rate in RATES],
-        "share in summaries and charts, 95 % (Wilson)": [
+        "share in summaries and charts, 95 % (Clopper-Pearson)": [
             _share(rate, n, runs) for n in sizes for rate in (0.5, 0.9, 0.97)
         ],
         "percentile, exact (order statistics)": [
@@ -109,7 +109,8 @@ def _rate(rate: float, n: int, runs: int) -> Row:
 
 def _share(rate: float, n: int, runs: int) -> Row:
     counts = np.random.default_rng(n + 23).binomial(n, rate, runs)
-    return {"n": n, "true rate": rate, **_missed([wilson(int(k), n) or (0.0, 1.0) for k in counts], rate)}
+    ends = [clopper_pearson(int(k), n, 0.95) or (0.0, 1.0) for k in counts]
+    return {"n": n, "true rate": rate, **_missed(ends, rate)}
 
 
 def _percentile(percent: int, n: int, runs: int) -> Row:

@@ -59,7 +59,7 @@ class Recomputed:
         k, n, planned = judged.count("success"), len(judged), int(self.started["prompts"])
         from scipy.stats import binomtest  # here, as it takes a second and each worker reads this file
 
-        bounds = binomtest(k, n).proportion_ci(0.95, method="wilson") if n else None
+        bounds = binomtest(k, n).proportion_ci(0.95, method="exact") if n else None
         return {
             "k": k,
             "n": n,

@@ -200,8 +200,8 @@ def test_summary_is_complete():
         "success",
         "world and value are as asked, no contrary claim",
         "success        100 % (1 of 1 judged); of the 1 that met a fault 1",
-        "95 % interval 21 % to 100 %; of all 3 planned: between 33 % and 100 %",
-        "first attempt  100 % (1 of 1 judged), 95 % interval 21 % to 100 %",
+        "95 % interval 2 % to 100 %; of all 3 planned: between 33 % and 100 %",
+        "first attempt  100 % (1 of 1 judged), 95 % interval 2 % to 100 %",
         "the interval describes prompts like this one that could be judged, drawn independently",
         "eligible  drawn  met  observed",
         "timeout (TOXIC_PROB)",
@@ -260,7 +260,7 @@ def test_summary_without_oracle_has_no_success_line():
     text = printed([run_started(), *episode(), run_finished()])
     assert "nothing to judge it by" in text
     assert "success" not in text
-    assert "claims, not checked: 1 of 1 said done (100 %, 95 % interval 21 % to 100 %)" in text
+    assert "claims, not checked: 1 of 1 said done (100 %, 95 % interval 2 % to 100 %)" in text
 
 
 def test_empty_summary_has_no_data():

@@ -34,7 +34,7 @@ def test_progress_only_on_terminals(
 
 def test_success_has_interval_and_invalid() -> None:
     assert success_line(so_far()) == "success: no data yet"
-    assert success_line(so_far("success", "crash", "invalid")) == "success 50 % [9.45 %, 90.5 %], 1 invalid"
+    assert success_line(so_far("success", "crash", "invalid")) == "success 50 % [1.26 %, 98.7 %], 1 invalid"
 
 
 def test_line_shows_rate_success_and_findings() -> None:

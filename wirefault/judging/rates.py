@@ -1,6 +1,6 @@
 """Success rates of a run, and the population that their intervals describe. Pure.
 
-A Wilson interval assumes independent draws with the same probability of success. Prompts from one source,
+The interval (Clopper-Pearson) assumes independent draws with the same probability of success. Prompts from one source,
 each with separate fault draws, meet this; repeated or hand-picked prompts do not.
 """
 
@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from wirefault.history.events import RunStarted
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES, Claim, Outcome
-from wirefault.stats.rates import percent, wilson
+from wirefault.stats.exact import clopper_pearson
+from wirefault.stats.rates import percent
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Rate:
     n: int  # judged episodes
     planned: int
     rate: float | None
-    low: float | None  # Wilson 95 % interval
+    low: float | None  # exact 95 % interval (Clopper-Pearson)
     high: float | None
     worst: float | None  # share of the planned episodes if all invalid, unjudged and missing ones had failed
     best: float | None  # the same if they had succeeded
@@ -56,7 +57,7 @@ class UncheckedClaims:
     n: int  # episodes
     counts: dict[Claim, int]
     done_rate: float | None  # share that said done
-    low: float | None  # Wilson 95 % interval
+    low: float | None  # exact 95 % interval (Clopper-Pearson)
     high: float | None
 
     @property
@@ -79,7 +80,7 @@ def unchecked_claims(claims: Iterable[Claim]) -> UncheckedClaims:
     """Count the claims of episodes without an oracle."""
     counts = Counter(claims)
     n, done = sum(counts.values()), counts["done"]
-    low, high = wilson(done, n) or (None, None)
+    low, high = clopper_pearson(done, n, 0.95) or (None, None)
     ordered = {claim: counts[claim] for claim in CLAIM_WORDS if counts[claim]}
     return UncheckedClaims(n, ordered, done / n if n else None, low, high)
 
@@ -98,7 +99,7 @@ def rate(outcomes: Sequence[Outcome], planned: int) -> Rate:
     planned = max(planned, len(outcomes))
     share = success_share(outcomes)
     k, n = share.k, share.n
-    low, high = wilson(k, n) or (None, None)
+    low, high = clopper_pearson(k, n, 0.95) or (None, None)
     return Rate(
         k=k,
         n=n,

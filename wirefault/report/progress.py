@@ -11,7 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from wirefault.experiments.watch import ArmSoFar
 from wirefault.report.tables import one_line
-from wirefault.stats.rates import percent, wilson
+from wirefault.stats.exact import clopper_pearson
+from wirefault.stats.rates import percent
 
 
 def shows_progress(console: Console, environ: Mapping[str, str], *, verbose: bool) -> bool:
@@ -64,7 +65,7 @@ class RunProgress:
 
 def success_line(arm: ArmSoFar) -> str:
     """Return the success among judged episodes with its 95 % interval, and the number of invalid ones."""
-    interval = wilson(arm.successes, arm.judged)
+    interval = clopper_pearson(arm.successes, arm.judged, 0.95)
     if interval is None:
         return "success: no data yet"
     low, high = map(percent, interval)

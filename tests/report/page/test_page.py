@@ -69,7 +69,9 @@ def test_figures_are_those_of_json(tmp_path: Path) -> None:
     recording = synthetic(tmp_path, 60)
     content = page_content(recording)
     summary = recording.arm(None).summary.as_json()
-    [table] = content.tables
+    requests, table = content.tables
+    assert requests.title == "Requests by link"
+    assert sum(int(row[2]) for row in requests.rows) == sum(episode.requests for episode in content.episodes)
     for row, fault in zip(table.rows, summary["faults"], strict=True):
         cells = dict(zip(table.columns, row, strict=True))
         assert cells["kind"] == fault["kind"]
@@ -205,3 +207,12 @@ def test_junit_links_each_failure_to_its_episode_on_the_page(tmp_path: Path) -> 
     failed = replace(result.judged.checks[0], arm=last.arm, verdict="deviated", episodes=(last.key,))
     result.judged = replace(result.judged, checks=[failed])
     assert f"page: {path}#ep/{len(content.episodes)}</failure>" in junit([result])
+
+
+def test_repeated_order_is_counted_for_the_layer_that_sent_it(tmp_path: Path) -> None:
+    [table, *_] = page_content(doubled_order(tmp_path)).tables
+    assert [row[:4] for row in table.rows] == [
+        ["shop", "without faults", "1", "0"],
+        ["shop", "with a fault", "1", "1"],
+    ]
+    assert [row[5] for row in table.rows] == ["code 1", "-"]

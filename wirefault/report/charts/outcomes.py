@@ -35,7 +35,8 @@ from wirefault.report.charts.style import (
     success_title,
     words,
 )
-from wirefault.stats.rates import percent, wilson
+from wirefault.stats.exact import clopper_pearson
+from wirefault.stats.rates import percent
 
 _ROW_HEIGHT = 0.4  # of a name with its meaning below
 _CLAIM_HEIGHT = 0.32
@@ -125,7 +126,7 @@ def draw_bars(axes: Axes, counts: dict[str, int], total: int, explain: bool) -> 
 
 def _whisker(axes: Axes, row: int, number: int, total: int) -> float:
     """Draw the interval of a share as a line; return its end."""
-    low, high = wilson(number, total) or (0.0, 1.0)
+    low, high = clopper_pearson(number, total, 0.95) or (0.0, 1.0)
     for color, width in (("white", 3.0), (INK, 1.2)):
         axes.plot([low, high], [row, row], color=color, linewidth=width)
     return high
@@ -156,18 +157,25 @@ def _one_run(sheet: Page, run: RunData) -> None:
     key(sheet, 1.12, [(outcome_color(name), words(name)) for name in in_order(names, OUTCOMES)])
 
 
+_MAX_INTERVALS = 400
+"""Intervals along the curve: each takes a millisecond, and more cannot be seen."""
+
+
 def draw_running_rate(axes: Axes, run: RunData) -> None:
     """Draw the rate after each judged prompt; from ten prompts on as a curve with the interval so far."""
     counted = sorted((p for p in run.prompts if p.counts), key=lambda prompt: prompt.judged or 0.0)
     times = [prompt.judged or 0.0 for prompt in counted]
     successes = _so_far(counted)
     shares = [k / n for n, k in enumerate(successes, start=1)]
-    sure = [wilson(k, n) or (0.0, 1.0) for n, k in enumerate(successes, start=1)]
+    step = max(len(successes) // _MAX_INTERVALS, 1)
+    numbers = sorted({*range(1, len(successes) + 1, step), len(successes)})
+    sure = [clopper_pearson(successes[n - 1], n, 0.95) or (0.0, 1.0) for n in numbers]
     sure.append(sure[-1])
     low, high = [interval[0] for interval in sure], [interval[1] for interval in sure]
     ends = [*times, run.length]
     if len(times) >= LEAST_FOR_CURVE:
-        axes.fill_between(ends, low, high, step="post", color=ACCENT, alpha=0.16, linewidth=0)
+        places = [*(times[n - 1] for n in numbers), run.length]
+        axes.fill_between(places, low, high, step="post", color=ACCENT, alpha=0.16, linewidth=0)
         axes.step(ends, [*shares, shares[-1]], where="post", color=ACCENT, linewidth=2.2)
     axes.plot([run.length] * 2, sure[-1], color=ACCENT, alpha=0.4, linewidth=3.5, solid_capstyle="butt")
     if len(times) <= 30:

@@ -30,6 +30,7 @@ from wirefault.report.page.parts import (
     judged_episodes,
     latency_chart,
     provenance,
+    request_table,
     size_text,
 )
 from wirefault.report.page_links import audit_order, episode_anchor
@@ -71,7 +72,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         findings=cards,
         matrix=_question_matrix(result, numbers),
         charts=[*latency_chart(list(traces.values()))],
-        tables=[],
+        tables=[*request_table(list(traces.values()))],
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, summary),
     )

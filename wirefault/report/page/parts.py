@@ -21,7 +21,9 @@ from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import EpisodeJudgement, judge_run
+from wirefault.judging.layers import LAYERS, Layer, layer_of
 from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import model_usage
@@ -328,19 +330,14 @@ def outcome_chart(by_arm: Mapping[str, Sequence[Placed]]) -> Iterator[Chart]:
 
 def latency_chart(placed: Sequence[Placed]) -> Iterator[Chart]:
     """Draw the duration of requests by link, with and without an injected fault."""
-    times: dict[tuple[str, bool], list[float]] = defaultdict(list)
-    for each in placed:
-        for request in each.trace.requests:
-            times[request.link_name, bool(request.injected)].append(request.ms)
     rows = []
-    for (link, faulted), values in sorted(times.items()):
-        middle = percentile(values, 50)
+    for (link, faulted), requests in _requests_by_link(placed):
+        times = [max(request.ms, _MIN_MS) for _, request in requests]
+        middle = percentile(times, 50)
         assert middle is not None
         name = f"{link}, {'with a fault' if faulted else 'without faults'}"
-        note = f"median {_ms(middle)}, n = {len(values)}"
-        low, high = max(min(values), _MIN_MS), max(*values, _MIN_MS)
-        kind = "fault" if faulted else ""
-        rows.append(IntervalRow(name, low, high, max(middle, _MIN_MS), note, kind))
+        note, kind = f"median {_ms(middle)}, n = {len(times)}", "fault" if faulted else ""
+        rows.append(IntervalRow(name, min(times), max(times), middle, note, kind))
     if rows:
         says = (
             "From the shortest to the longest request, with a dot at the median, by orders of magnitude;"
@@ -348,6 +345,52 @@ def latency_chart(placed: Sequence[Placed]) -> Iterator[Chart]:
         )
         title = "Duration of requests by link"
         yield Chart(title, says, intervals(rows, title, "ms", logarithm=True))
+
+
+def request_table(placed: Sequence[Placed]) -> Iterator[Table]:
+    """One row for each link, with and without an injected fault: failures, tokens, and who sent again."""
+    rows = []
+    for (link, faulted), requests in _requests_by_link(placed):
+        exchanges = [request.exchange for _, request in requests if request.exchange is not None]
+        tokens = [
+            (each.tokens_in or 0) + (each.tokens_out or 0) for each in exchanges if each.tokens_in is not None
+        ]
+        again = Counter(layer for each, request in requests if (layer := _repeating_layer(each, request)))
+        rows.append(
+            [
+                link,
+                "with a fault" if faulted else "without faults",
+                str(len(requests)),
+                str(sum(not request.succeeded for _, request in requests)),
+                str(sum(tokens)) if tokens else "-",
+                ", ".join(f"{layer} {again[layer]}" for layer in LAYERS if again[layer]) or "-",
+            ]
+        )
+    if rows:
+        columns = ("link", "", "requests", "failed", "model tokens", "sent again by")
+        note = (
+            "sent again by: the layer that repeated an equal request; the SDK marks its retries,"
+            " the code repeats with no model reply in between"
+        )
+        yield Table("Requests by link", columns, rows, note)
+
+
+def _requests_by_link(
+    placed: Sequence[Placed],
+) -> list[tuple[tuple[str, bool], list[tuple[Placed, Request]]]]:
+    groups: dict[tuple[str, bool], list[tuple[Placed, Request]]] = defaultdict(list)
+    for each in placed:
+        for request in each.trace.requests:
+            groups[request.link_name, bool(request.injected)].append((each, request))
+    return sorted(groups.items())
+
+
+def _repeating_layer(placed: Placed, request: Request) -> Layer | None:
+    """Return the layer that sent the request after an equal one of its attempt; None for a first one."""
+    for group in placed.trace.repeated:
+        if request in group[1:]:
+            return layer_of(placed.trace, group[group.index(request) - 1], request)
+    return None
 
 
 def _ms(value: float) -> str:

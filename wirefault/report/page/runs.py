@@ -35,6 +35,7 @@ from wirefault.report.page.parts import (
     latency_chart,
     outcome_chart,
     provenance,
+    request_table,
 )
 from wirefault.report.page.svg import (
     IntervalRow,
@@ -69,7 +70,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
         findings=cards,
         matrix=_fault_matrix(placed),
         charts=[*outcome_chart({"": placed}), *latency_chart(placed)],
-        tables=[*fault_tables({"": summary.faults})],
+        tables=[*request_table(placed), *fault_tables({"": summary.faults})],
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, summary),
         remarks=summary.remarks,
@@ -220,6 +221,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
                 Table(title, *table_texts(table), note)
                 for title, table, note in resilience_tables(result.arms)
             ),
+            *request_table([each for placed in by_arm.values() for each in placed]),
             *fault_tables(faults),
         ],
         episodes=episodes.cards,
