@@ -1,7 +1,7 @@
 """Success rates of a run, and the population that their intervals describe. Pure.
 
-The interval (Clopper-Pearson) assumes independent draws with the same probability of success. Prompts from one source,
-each with separate fault draws, meet this; repeated or hand-picked prompts do not.
+The interval (Clopper-Pearson) assumes independent draws with the same probability of success. Prompts from
+one source, each with separate fault draws, meet this; repeated or hand-picked prompts do not.
 """
 
 from __future__ import annotations
