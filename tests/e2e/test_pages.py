@@ -67,6 +67,7 @@ EXCLUDED = {
             "tests/frameworks/test_experiments.py",
         ),
     },
+    "docs/page.md": {r"wirefault ui --open": ("it serves until Ctrl-C", "tests/report/ui/test_ui.py")},
     "docs/extending.md": {
         r"FAULTS_SEEN=write .*|make docs": ("it writes the docs again, with real clients, for minutes", ""),
         r"PLAYBOOKS=.*": (

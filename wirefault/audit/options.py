@@ -95,12 +95,17 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
 
 def is_audit(saved: SavedExperiment) -> bool:
     """Whether the saved experiment is an audit."""
-    return _OPTIONS in names_in(saved.logs, saved.folder)
+    return is_audit_id(saved.logs, saved.experiment_id)
+
+
+def is_audit_id(logs: Path, name: str) -> bool:
+    """Whether the saved experiment with that id is an audit."""
+    return _OPTIONS in names_in(logs, logs / "experiments" / name)
 
 
 def latest_audit(logs: Path) -> str | None:
     """Return the id of the newest saved audit; None if there is none."""
-    audits = [name for name in saved_ids(logs) if _OPTIONS in names_in(logs, logs / "experiments" / name)]
+    audits = [name for name in saved_ids(logs) if is_audit_id(logs, name)]
     return max(audits, default=None)
 
 

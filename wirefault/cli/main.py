@@ -24,6 +24,7 @@ COMMANDS = {
     "show": "Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.",
     "report": "Show an experiment's verdict, computed from its histories. Runs nothing.",
     "compare": "Compare two experiments or runs: success, measures, outcomes, settings. Runs nothing.",
+    "ui": "Show the recorded runs as pages on this machine: a list, each run, two side by side.",
     "init": "Write a wiring, an experiment and a CI file into this folder, from what an audit found.",
     "lab": "Start, stop and show a lab that stays up; write one into a folder.",
     "faults": "List, show and draw faults and fault sets; set or clear them on a lab that is up.",

@@ -74,8 +74,8 @@ def page_content(recording: Recording) -> PageContent:
     return experiment_content(recording, saved, judged_again(saved))
 
 
-def page_html(page: PageContent) -> str:
-    """Return the page as HTML."""
+def page_html(page: PageContent, *, live: bool = False) -> str:
+    """Return the page as HTML. ``live``: for the server, it loads itself again when its run has changed."""
     environment = _environment()
     card = environment.get_template("episode.html")
 
@@ -88,7 +88,7 @@ def page_html(page: PageContent) -> str:
     plain_numbers = {episode.number for episode in plain}
     others = [episode for episode in page.episodes if episode.number not in plain_numbers]
     places = {each.number: divmod(place, _CHUNK) for place, each in enumerate(others)}
-    style, script = Markup(_style()), Markup(_file("page.js"))
+    style, script = Markup(_style()), Markup(_file("page.js") + (_file("live.js") if live else ""))
     return environment.get_template(PAGE).render(
         page=page,
         card=html_of,
@@ -100,9 +100,21 @@ def page_html(page: PageContent) -> str:
         used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
         style=style,
         script=script,
-        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none';"
-        " form-action 'none'",
+        policy=_policy(style, script, connects=live),
     )
+
+
+def template_html(name: str, context: Mapping[str, Any]) -> str:
+    """Return another page of the server, in the same style."""
+    style, script = Markup(_style()), Markup(_file("live.js"))
+    policy = _policy(style, script, connects=True)
+    return _environment().get_template(name).render(**context, style=style, script=script, policy=policy)
+
+
+def _policy(style: str, script: str, *, connects: bool) -> str:
+    """Allow the page's own style and script; on the server also its forms and its stream of changes."""
+    own = "connect-src 'self'; form-action 'self'" if connects else "form-action 'none'"
+    return f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'; {own}"
 
 
 def _has_finding(episode: EpisodeCard) -> bool:

@@ -1,0 +1,104 @@
+"""The server of ``wirefault ui``: what it lists and shows, and whom it refuses."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+import requests
+
+from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
+from wirefault.core.api_server import api_in_thread
+from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
+from wirefault.report.ui.app import ui_app
+
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    """A server for a synthetic run and a doubled order."""
+    synthetic(tmp_path, 6)
+    doubled_order(tmp_path, HOSTILE)
+    listener = bind(Address(LOOPBACK, 0))
+    with api_in_thread(ui_app(tmp_path, {}), listener):
+        yield f"http://{LOOPBACK}:{bound_address(listener).port}"
+
+
+def get(url: str, **more: object) -> requests.Response:
+    return requests.get(url, timeout=PATIENCE_S, **more)
+
+
+def listed(page: str) -> list[str]:
+    return re.findall(r'<th scope="row"><a href="([^"]+)">', page)
+
+
+def test_list_links_each_run_and_filters(url: str) -> None:
+    page = get(url).text
+    assert re.findall(r'<th scope="row"><a href="([^"]+)">', page) == ["/runs/run-b", "/runs/run-a"]
+    assert "2 of 2" in page and "0 of 2" in get(f"{url}/?kind=audit").text
+    assert re.findall(r'<th scope="row"><a href="([^"]+)">', get(f"{url}/?text=run-a").text) == [
+        "/runs/run-a"
+    ]
+
+
+def test_page_of_a_run_and_of_two(url: str) -> None:
+    page = get(f"{url}/runs/run-b")
+    assert (page.status_code, '<h2 id="findings-h">' in page.text) == (200, True)
+    assert "connect-src &#39;self&#39;" in page.text and "<img" not in page.text
+    both = get(f"{url}/compare?first=run-a&second=run-b")
+    assert (both.status_code, "Two recordings compared" in both.text) == (200, True)
+
+
+@pytest.mark.parametrize("name", ["missing", "../run-a", "..%2f..%2fetc%2fpasswd", quote(HOSTILE, safe="")])
+def test_unknown_run_is_a_page_not_a_file(url: str, name: str) -> None:
+    reply = get(f"{url}/runs/{name}")
+    assert reply.status_code == 404
+    assert "<script>alert" not in reply.text
+    assert get(f"{url}/compare?first=run-a&second={name}").status_code == 404
+
+
+def test_altered_run_is_not_shown(url: str, tmp_path: Path) -> None:
+    [history] = (tmp_path / "runs" / "run-b").glob("gateway*.jsonl")
+    history.write_text(history.read_text(encoding="utf-8").replace("201", "200", 1), encoding="utf-8")
+    reply = get(f"{url}/runs/run-b")
+    assert reply.status_code == 409
+    assert "altered" in reply.text and "gateway-0.jsonl:1" in reply.text
+    assert "<td>altered</td>" in get(url).text
+
+
+def test_other_names_and_methods_are_refused(url: str) -> None:
+    assert get(url, headers={"Host": "attacker.example"}).status_code == 421
+    assert get(url, headers={"Host": "localhost:1"}).status_code == 200
+    assert requests.post(url, timeout=PATIENCE_S).status_code == 405
+    headers = get(url).headers
+    assert (headers["X-Content-Type-Options"], headers["X-Frame-Options"]) == ("nosniff", "DENY")
+    assert "Access-Control-Allow-Origin" not in headers
+
+
+def test_change_of_a_run_is_announced(url: str, tmp_path: Path) -> None:
+    with get(f"{url}/changes?run=run-a", stream=True) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == b": connected"
+        (tmp_path / "runs" / "run-a" / "more.jsonl").write_text("{}\n", encoding="utf-8")
+        assert next(line for line in lines if line.startswith(b"data: "))
+    assert get(f"{url}/changes?run=missing").status_code == 404
+
+
+@pytest.mark.slow
+def test_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    synthetic(tmp_path / "logs", 2)
+    command = [sys.executable, "-m", "wirefault", "ui", f"--out={tmp_path}", "--port=0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        [address] = re.findall(r"http://\S+", line)
+        assert "run-a" in get(address).text
+        server.send_signal(signal.SIGINT)
+        assert server.wait(PATIENCE_S) == 0

@@ -1,0 +1,1 @@
+"""The recorded runs as pages of a local server, read-only."""

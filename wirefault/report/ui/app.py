@@ -1,0 +1,245 @@
+"""The server of ``wirefault ui``: a list of the runs, the page of each, and two side by side.
+
+It only reads, and answers only requests that name it by a loopback address: another site's page in the same
+browser can neither read it nor reach it by a name of its own. Everything recorded may be hostile: ids are
+looked up, not joined to a path, and texts are escaped as on every page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from wirefault.audit.options import is_audit_id
+from wirefault.core.errors import UserError
+from wirefault.core.sockets import is_loopback, plain_host
+from wirefault.experiments.compare import compare
+from wirefault.experiments.evidence import Evidence, evidence_of
+from wirefault.experiments.index import (
+    lone_runs,
+    recorded_runs,
+    run_ids_of,
+    saved_ids,
+    saved_status,
+)
+from wirefault.experiments.recorded import open_recording
+from wirefault.history.reader import HistoryError
+from wirefault.report.page.comparisons import comparison_content
+from wirefault.report.page.write import page_content, page_html, template_html
+
+_POLL_S = 1.0
+_MAX_PAGES = 16
+"""Pages kept in memory."""
+_READ_ERRORS = (UserError, HistoryError, OSError, ValueError)
+_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
+}
+_Signature = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A row of the list."""
+
+    id: str
+    kind: str
+    verdict: str
+    title: str
+    evidence: str
+
+
+@dataclass
+class Runs:
+    """Reads the recorded runs; pages and states are kept as long as their files do not change."""
+
+    logs: Path
+    environ: Mapping[str, str]
+    _pages: OrderedDict[tuple[str, ...], tuple[_Signature, str]] = field(default_factory=OrderedDict)
+    _states: dict[str, tuple[_Signature, str]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def ids(self) -> list[str]:
+        """The ids, the newest first."""
+        return sorted({*saved_ids(self.logs), *lone_runs(self.logs)}, reverse=True)
+
+    def rows(self) -> list[ListedRun]:
+        """The list, the newest first."""
+        saved = set(saved_ids(self.logs))
+        return [self._row(name, is_saved=name in saved) for name in self.ids()]
+
+    def _row(self, name: str, *, is_saved: bool) -> ListedRun:
+        if not is_saved:
+            return ListedRun(name, "run", "none", "prompts sent to a running lab", self._state(name))
+        verdict, title = saved_status(self.logs, name)
+        kind = "audit" if is_audit_id(self.logs, name) else "run" if name in self._runs() else "experiment"
+        return ListedRun(name, kind, verdict, title, self._state(name))
+
+    def _runs(self) -> set[str]:
+        """The recordings without arms: their only run has their id."""
+        return set(recorded_runs(self.logs))
+
+    def _state(self, name: str) -> str:
+        signature = self.signature(name)
+        cached = self._states.get(name)
+        if cached is None or cached[0] != signature:
+            try:
+                state = evidence_of(self.logs, name)
+            except OSError as error:
+                state = Evidence("altered", (str(error),))
+            cached = self._states[name] = signature, state.state
+        return cached[1]
+
+    def signature(self, name: str) -> _Signature:
+        """Path, size and time of each file of a recording."""
+        runs = [self.logs / "runs" / run for run in run_ids_of(self.logs, name)]
+        folders = [folder for folder in (self.logs / "experiments" / name, *runs) if not folder.is_symlink()]
+        files = [file for folder in folders for file in folder.glob("*") if file.is_file()]
+        states = ((file, file.lstat()) for file in files)
+        return tuple(sorted((str(file), state.st_size, state.st_mtime_ns) for file, state in states))
+
+    def page(self, name: str) -> str:
+        """The page of a recording. Raises one of ``_READ_ERRORS``."""
+
+        def render() -> str:
+            return page_html(page_content(open_recording(self.logs, name, self.environ)), live=True)
+
+        return self._cached((name,), self.signature(name), render)
+
+    def comparison(self, first: str, second: str) -> str:
+        """The page of two recordings. Raises one of ``_READ_ERRORS``."""
+
+        def render() -> str:
+            one, other = (open_recording(self.logs, name, self.environ) for name in (first, second))
+            return page_html(comparison_content(one, other, compare(one, other)), live=True)
+
+        return self._cached((first, second), self.signature(first) + self.signature(second), render)
+
+    def _cached(self, key: tuple[str, ...], signature: _Signature, render: Callable[[], str]) -> str:
+        with self._lock:
+            cached = self._pages.get(key)
+            if cached is None or cached[0] != signature:
+                cached = self._pages[key] = signature, render()
+            self._pages.move_to_end(key)
+            while len(self._pages) > _MAX_PAGES:
+                self._pages.popitem(last=False)
+            return cached[1]
+
+
+def ui_app(logs: Path, environ: Mapping[str, str]) -> ASGIApp:
+    """Return the app that shows the runs below ``logs``."""
+    runs = Runs(logs, environ)
+
+    def listed(request: Request) -> Response:
+        wanted = {name: request.query_params.get(name, "") for name in ("kind", "verdict", "text")}
+        rows = runs.rows()
+        context = {
+            "rows": [row for row in rows if _matches(row, wanted)],
+            "total": len(rows),
+            "wanted": wanted,
+            "kinds": sorted({row.kind for row in rows}),
+            "verdicts": sorted({row.verdict for row in rows}),
+            "logs": str(logs),
+        }
+        return _page(template_html("list.html", context))
+
+    def run_page(request: Request) -> Response:
+        return _rendered(runs, [request.path_params["name"]], runs.page)
+
+    def comparison(request: Request) -> Response:
+        names = [request.query_params.get(side, "") for side in ("first", "second")]
+        return _rendered(runs, names, runs.comparison)
+
+    async def changes(request: Request) -> Response:
+        name = request.query_params.get("run", "")
+        if name and name not in runs.ids():
+            return PlainTextResponse("unknown run", 404, _HEADERS)
+        return StreamingResponse(_changes(runs, name, request), 200, _HEADERS, "text/event-stream")
+
+    routes = [
+        Route("/", listed),
+        Route("/runs/{name}", run_page),
+        Route("/compare", comparison),
+        Route("/changes", changes),
+    ]
+    return _LoopbackOnly(Starlette(routes=routes))
+
+
+def _matches(row: ListedRun, wanted: Mapping[str, str]) -> bool:
+    text = wanted["text"].casefold()
+    return (
+        wanted["kind"] in ("", row.kind)
+        and wanted["verdict"] in ("", row.verdict)
+        and (not text or text in f"{row.id} {row.title}".casefold())
+    )
+
+
+def _rendered(runs: Runs, names: list[str], render: Callable[..., str]) -> Response:
+    known = runs.ids()
+    for name in names:
+        if name not in known:
+            return _problem(404, f"unknown run {name!r}")
+    try:
+        return _page(render(*names))
+    except _READ_ERRORS as error:
+        return _problem(409, str(error))
+
+
+def _page(html: str, status: int = 200) -> Response:
+    return HTMLResponse(html, status, _HEADERS)
+
+
+def _problem(status: int, text: str) -> Response:
+    return _page(template_html("problem.html", {"text": text}), status)
+
+
+async def _changes(runs: Runs, name: str, request: Request) -> AsyncIterator[str]:
+    """Send an event whenever the list, or the files of the run, have changed."""
+
+    def state() -> Any:
+        newest = [name] if name else runs.ids()[:1]
+        return len(runs.ids()), [runs.signature(each) for each in newest]
+
+    known = await asyncio.to_thread(state)
+    yield ": connected\n\n"
+    while not await request.is_disconnected():
+        await asyncio.sleep(_POLL_S)
+        now = await asyncio.to_thread(state)
+        if now != known:
+            known = now
+            yield f"data: {time.time():.0f}\n\n"
+
+
+class _LoopbackOnly:
+    """Refuses requests that name this server by another host than a loopback one, and other methods."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            headers = dict(scope["headers"])
+            host = urlsplit(f"//{headers.get(b'host', b'').decode('latin-1')}").hostname or ""
+            if not is_loopback(plain_host(host)):
+                await PlainTextResponse("this server has no such name", 421, _HEADERS)(scope, receive, send)
+                return
+            if scope["method"] not in ("GET", "HEAD"):
+                await PlainTextResponse("read-only", 405, _HEADERS)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
