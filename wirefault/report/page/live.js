@@ -1,6 +1,7 @@
 'use strict';
-// on the server alone: load the page again when what it shows has changed
+// on the server alone: load the page again when its runs have changed, unless a form is in use
 (() => {
   const run = location.pathname.startsWith('/runs/') ? '?run=' + location.pathname.slice(6) : '';
-  new EventSource('/changes' + run).onmessage = () => location.reload();
+  const busy = () => /^(INPUT|SELECT)$/.test(document.activeElement.tagName);
+  new EventSource('/changes' + run).onmessage = () => { if (!busy()) location.reload(); };
 })();

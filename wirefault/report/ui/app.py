@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -43,6 +44,8 @@ from wirefault.report.page.write import page_content, page_html, template_html
 _POLL_S = 1.0
 _MAX_PAGES = 16
 """Pages kept in memory."""
+_MAX_WATCHED = 20
+"""Newest recordings whose files the list watches."""
 _READ_ERRORS = (UserError, HistoryError, OSError, ValueError)
 _HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -111,8 +114,12 @@ class Runs:
         runs = [self.logs / "runs" / run for run in run_ids_of(self.logs, name)]
         folders = [folder for folder in (self.logs / "experiments" / name, *runs) if not folder.is_symlink()]
         files = [file for folder in folders for file in folder.glob("*") if file.is_file()]
-        states = ((file, file.lstat()) for file in files)
-        return tuple(sorted((str(file), state.st_size, state.st_mtime_ns) for file, state in states))
+        states = []
+        for file in files:
+            with suppress(FileNotFoundError):  # removed since, as by `runs prune`
+                state = file.lstat()
+                states.append((str(file), state.st_size, state.st_mtime_ns))
+        return tuple(sorted(states))
 
     def page(self, name: str) -> str:
         """The page of a recording. Raises one of ``_READ_ERRORS``."""
@@ -213,8 +220,8 @@ async def _changes(runs: Runs, name: str, request: Request) -> AsyncIterator[str
     """Send an event whenever the list, or the files of the run, have changed."""
 
     def state() -> Any:
-        newest = [name] if name else runs.ids()[:1]
-        return len(runs.ids()), [runs.signature(each) for each in newest]
+        ids = runs.ids()
+        return ids, [runs.signature(each) for each in ([name] if name else ids[:_MAX_WATCHED])]
 
     known = await asyncio.to_thread(state)
     yield ": connected\n\n"
@@ -235,11 +242,19 @@ class _LoopbackOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = dict(scope["headers"])
-            host = urlsplit(f"//{headers.get(b'host', b'').decode('latin-1')}").hostname or ""
-            if not is_loopback(plain_host(host)):
+            if not _names_loopback(headers.get(b"host", b"").decode("latin-1")):
                 await PlainTextResponse("this server has no such name", 421, _HEADERS)(scope, receive, send)
                 return
             if scope["method"] not in ("GET", "HEAD"):
                 await PlainTextResponse("read-only", 405, _HEADERS)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def _names_loopback(host: str) -> bool:
+    """Whether a Host header, with or without a port, names this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return is_loopback(plain_host(name))
