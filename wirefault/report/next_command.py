@@ -60,6 +60,12 @@ def episode_command(run: str, episode: str, logs: Path, *, arm: str = "", lab_id
     return command_on_run(words, end, logs, lab_id)
 
 
+def repeat_command(run: str, episode: str, logs: Path, *, arm: str = "") -> str:
+    """Return the command that runs one recorded episode again, under the same faults."""
+    words = ["wirefault", "run", "--again", run, *([f"--arm={arm}"] if arm else [])]
+    return command_on_run(words, [f"--episode={episode}"], logs)
+
+
 def command_on_run(words: Sequence[str], end: Sequence[str], logs: Path, lab_id: str = "") -> str:
     """Return a command that finds its run in ``logs``, as people type it. The folder comes before ``end``."""
     if lab_id == COMPOSE_LAB:  # the host has no command

@@ -46,6 +46,8 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     assert (content.verdict, finding.severity, finding.rule) == ("harm found", "harmful", "write_repeated")
     assert finding.href == "#ep/1/gateway-0:1"
     assert finding.helps == HELPS["write_repeated"]
+    assert finding.who.startswith("the agent's own code or HTTP client sent it again")
+    assert "wirefault run --again run-b" in finding.repeat and finding.repeat.endswith("--episode=e1")
     assert finding.command.startswith("LOGS_DIR=") and finding.command.endswith("wirefault show run-b e1")
     [(name, [cell])] = content.matrix.rows if content.matrix else []
     assert (name, cell and cell.word, cell and cell.href) == ("tea", "HARM", "#ep/1/gateway-0:1")

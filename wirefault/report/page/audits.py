@@ -14,7 +14,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.finding import Finding
 from wirefault.report.audit import shown_key
-from wirefault.report.next_command import episode_command
+from wirefault.report.next_command import episode_command, repeat_command
 from wirefault.report.page.episode import event_anchor
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import (
@@ -32,6 +32,7 @@ from wirefault.report.page.parts import (
     provenance,
     request_table,
     size_text,
+    who_repeated,
 )
 from wirefault.report.page_links import audit_order, episode_anchor
 
@@ -51,7 +52,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     cards = list(_audit_findings(result, traces, clean))
     verdict, tone = _audit_verdict(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
-    seconds = f"{result.clean.seconds:.1f} s" if result.clean else "unknown"
+    seconds = f"{clean.card.seconds:.1f} s" if clean else "unknown"
     return PageContent(
         id=recording.id,
         title=saved.plan.experiment.title,
@@ -83,18 +84,21 @@ def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[s
     if "harmful" in severities:
         return "harm found", "bad"
     if "risky" in severities:
-        return "risk found", "bad"
+        return "risk found", "risk"
     if not result.answers or any(answer.status == "unknown" for answer in result.answers):
         return "unknown", "open"
     return "nothing harmful found", "good"
 
 
 def _audit_sentence(result: AuditResult, cards: Sequence[FindingCard]) -> str:
-    status = Counter(answer.status for answer in result.answers)
+    status = Counter(
+        "note" if answer.status == "fine" and answer.note else answer.status for answer in result.answers
+    )
     counts = Counter(card.severity for card in cards)
     return (
         f"Of {count_text(len(result.answers), 'question')}, {status['finding']} had a finding,"
-        f" {status['fine']} were fine and {status['unknown']} unknown: {counts['harmful']} harmful and"
+        f" {status['note']} a note, {status['fine']} were fine and {status['unknown']} unknown:"
+        f" {counts['harmful']} harmful and"
         f" {counts['risky']} risky behaviours. Each fault was certain. Each question ran once or a few times,"
         " so rare behaviour is not ruled out."
     )
@@ -147,6 +151,8 @@ def _audit_findings(
             HELPS.get(group.worst.rule, ""),
             f"#{_evidence_anchor(example, group.worst.evidence)}" if example else "",
             episode_command(result.saved.experiment_id, key, result.saved.logs),
+            repeat_command(result.saved.experiment_id, key, result.saved.logs),
+            who_repeated(example, group.worst.evidence) if example else "",
         )
 
 

@@ -112,6 +112,8 @@ class EpisodeCard:
     """How many lines are left out."""
     command: str
     """Prints the episode on the console."""
+    repeat: str = ""
+    """Runs the episode again."""
 
     @property
     def anchor(self) -> str:
@@ -139,6 +141,7 @@ def episode_card(
     *,
     arm: str,
     command: str,
+    repeat: str = "",
     word: str = "",
     tone: str = "",
     title: str = "",
@@ -170,6 +173,7 @@ def episode_card(
         nodes=_nodes(visible, number),
         omitted=len(lines) - len(visible),
         command=command,
+        repeat=repeat,
     )
 
 

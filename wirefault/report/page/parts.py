@@ -27,7 +27,7 @@ from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import model_usage
-from wirefault.report.next_command import episode_command
+from wirefault.report.next_command import episode_command, repeat_command
 from wirefault.report.page.episode import EpisodeCard, RecordedEpisode, episode_card
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.svg import (
@@ -40,7 +40,7 @@ from wirefault.report.page.svg import (
 from wirefault.settings.settings import Settings
 from wirefault.stats.rates import percentile
 
-Tone = Literal["good", "bad", "open", "plain"]
+Tone = Literal["good", "bad", "risk", "open"]
 WORDS: Mapping[Severity, str] = {"harmful": "HARM", "risky": "RISK", "wasteful": "WASTE", "note": "note"}
 VERDICT_TONES: Mapping[str, Tone] = {
     "held": "good",
@@ -72,6 +72,11 @@ class FindingCard:
     href: str
     """The event of the example that shows it."""
     command: str
+    """Shows the example on the console."""
+    repeat: str = ""
+    """Runs the example again."""
+    who: str = ""
+    """Who sent a request again, in words."""
     label: str = ""
     """Replaces the severity's word."""
 
@@ -181,6 +186,7 @@ class Episodes:
             episode,
             arm=arm,
             command=episode_command(recording_id, key, self.logs, arm=shown_arm),
+            repeat=repeat_command(recording_id, key, self.logs, arm=shown_arm),
             word=word,
             tone=tone,
             title=title,
@@ -246,6 +252,8 @@ def finding_cards(placed: Sequence[Placed], calm: Sequence[Placed] = ()) -> list
                 HELPS.get(rule, ""),
                 f"#{_finding_anchor(example.card, evidence)}",
                 example.card.command,
+                example.card.repeat,
+                who_repeated(example, finding.evidence),
             )
         )
     return sorted([*cards, *_outcome_cards(placed, calm)], key=lambda card: SEVERITIES.index(card.severity))
@@ -272,6 +280,7 @@ def _outcome_cards(placed: Sequence[Placed], calm: Sequence[Placed]) -> Iterator
             HELPS.get(outcome, ""),
             f"#{example.card.anchor}",
             example.card.command,
+            example.card.repeat,
         )
 
 
@@ -383,6 +392,26 @@ def _requests_by_link(
         for request in each.trace.requests:
             groups[request.link_name, bool(request.injected)].append((each, request))
     return sorted(groups.items())
+
+
+_WHO: Mapping[Layer, str] = {
+    "model": "the model asked for the call again",
+    "framework": "the agent's framework repeated it",
+    "code": "the agent's own code or HTTP client sent it again, with no model reply in between",
+    "SDK": "the client's SDK sent it again",
+}
+
+
+def who_repeated(placed: Placed, evidence: Sequence[str]) -> str:
+    """Say who sent the requests of a finding again; empty if none was repeated."""
+    ids = {id.rpartition("/")[2] for id in evidence}
+    requests = [
+        request
+        for request in placed.trace.requests
+        if not ids.isdisjoint(id.rpartition("/")[2] for id in request.ids)
+    ]
+    layers = dict.fromkeys(layer for each in requests if (layer := _repeating_layer(placed, each)))
+    return "; ".join(_WHO[layer] for layer in layers)
 
 
 def _repeating_layer(placed: Placed, request: Request) -> Layer | None:

@@ -84,7 +84,7 @@ def _run_verdict(summary: Summary, cards: Sequence[FindingCard]) -> tuple[str, T
     if counts["harmful"]:
         return "harm found", "bad"
     if counts["risky"]:
-        return "risk found", "bad"
+        return "risk found", "risk"
     return "nothing harmful found", "good" if summary.episodes else "open"
 
 
@@ -321,7 +321,7 @@ def _effect_chart(effects: Sequence[FaultEffect]) -> Iterator[Chart]:
             100 * effect.success.low,
             100 * effect.success.high,
             100 * effect.success.value,
-            f"{100 * effect.success.value:+.3g} points, n = {effect.success.n}",
+            f"{100 * effect.success.value:+.3g} points, n = {effect.success.n}, drawn in {effect.drawn}",
             "worse" if effect.success.high < 0 else "",
         )
         for effect in effects
