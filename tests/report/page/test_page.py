@@ -45,6 +45,7 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     [finding, *_] = content.findings
     assert (content.verdict, finding.severity, finding.rule) == ("harm found", "harmful", "write_repeated")
     assert finding.href == "#ep/1/gateway-0:1"
+    assert [episode.severity for episode in content.episodes] == ["harmful"]
     assert finding.helps == HELPS["write_repeated"]
     assert finding.who.startswith("the agent's own code or HTTP client sent it again")
     assert "wirefault run --again run-b" in finding.repeat and finding.repeat.endswith("--episode=e1")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from wirefault.history.events import AttemptArmed, EpisodeStarted
+from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.requests import Request
@@ -76,7 +77,7 @@ class Node:
 class FindingLine:
     """A finding of the episode, with links to the events that show it."""
 
-    severity: str
+    severity: Severity
     rule: str
     text: str
     evidence: Sequence[tuple[str, str]]
@@ -118,6 +119,13 @@ class EpisodeCard:
     @property
     def anchor(self) -> str:
         return episode_anchor(self.number)
+
+    @property
+    def severity(self) -> Severity | None:
+        """The worst severity of its findings, if that is not a note and its word does not say it."""
+        severities = [finding.severity for finding in self.findings]
+        worst: Severity = min(severities, key=SEVERITIES.index, default="note")
+        return None if worst == "note" or self.tone.startswith("s-") else worst
 
 
 def event_anchor(number: int, event: str) -> str:

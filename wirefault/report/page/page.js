@@ -43,6 +43,7 @@
       const swatch = document.createElement('i');
       swatch.className = 'swatch ' + row.tone;
       chip.prepend(swatch);
+      if (row.worst) part('chip ' + row.worst[0], row.worst[1]);
       part('title', row.title);
       if (row.arm) part('arm', row.arm);
       part('secs', row.secs.toFixed(2) + ' s');
