@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -55,6 +57,32 @@ def test_function_that_computes_is_interrupted(tmp_path: Path) -> None:
         *("limit", "text: done") * 2
     ]
     assert len(set(threads)) == 1
+
+
+_PROFILED = """
+import sys, threading
+from wirefault.subjects.function import _Thread
+
+inside, thread = threading.Event(), _Thread()
+
+def wait():
+    inside.set()
+    threading.Event().wait()
+
+thread.begin(wait)
+inside.wait()
+thread.interrupt_function()
+sys.setprofile(lambda *_: None)
+(lambda: None)()
+sys.setprofile(None)
+print("went on")
+"""
+
+
+@pytest.mark.slow
+def test_interrupting_a_waiting_function_leaves_profilers_alone() -> None:
+    done = subprocess.run([sys.executable, "-c", _PROFILED], capture_output=True, text=True, timeout=30)
+    assert done.stdout == "went on\n", done.stderr
 
 
 @pytest.fixture

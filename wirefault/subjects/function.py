@@ -240,6 +240,10 @@ class _Abandoned:
     """It is a coroutine that ignored its cancellation; else it waits, and runs no code."""
 
 
+class _TakenAtOnce(BaseException):
+    """Raised in the thread that interrupts another one, see there."""
+
+
 class _Thread:
     """One thread that makes all calls, in the context variables of its maker. It never keeps the process
     alive.
@@ -289,8 +293,20 @@ class _Thread:
         self._raise(None)
 
     def _raise(self, exception: ctypes.py_object[type[BaseException]] | None) -> None:
-        if self._thread is not None and self._thread.ident is not None:
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), exception)
+        if self._thread is None or self._thread.ident is None:
+            return
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread.ident), exception)
+        # CPython 3.11 clears its mark of a pending exception only in a thread that takes one. With the mark,
+        # a profiler or a debugger loops for ever at the next call, so this thread takes one at once. Nothing
+        # may be called here but C.
+        try:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(threading.get_ident()), ctypes.py_object(_TakenAtOnce)
+            )
+            while True:
+                pass
+        except _TakenAtOnce:
+            pass
 
     def close(self) -> None:
         self._calls.put(None)
