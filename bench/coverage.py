@@ -124,7 +124,7 @@ def _percentile(percent: int, n: int, runs: int) -> Row:
 
 
 def _attempts(percent: int, n: int, runs: int) -> Row:
-    """Exponential times of attempts; those of an episode share half of the time, by a common factor."""
+    """Exponential times of attempts; the attempts of an episode share a common factor, half of the time."""
     draws, ends = np.random.default_rng(n + 20), []
     shares = draws.gamma(2.0, 0.5, (runs, n, 1)) * draws.exponential(1.0, (runs, n, 3))
     for values in shares.reshape(runs, -1).tolist():
@@ -317,7 +317,7 @@ _PASSES: dict[str, tuple[Callable[[list[Tries]], PassRate | None], float]] = {
 
 
 def _parts(rate: float, n: int, runs: int) -> Row:
-    """Episodes of one to five failures, each with a rate of recovery of its own."""
+    """Episodes of one to five failures, with a different rate of recovery each."""
     draws = np.random.default_rng(n + 21)
     sizes = draws.integers(1, 6, (runs, n))
     recovered = draws.binomial(sizes, rates_of_prompts(draws, rate, 0.3, (runs, n)))

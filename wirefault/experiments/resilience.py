@@ -21,7 +21,7 @@ _OF_OBJECTIVES = ("availability", "success_rate")
 
 @dataclass(frozen=True)
 class Figure:
-    """A measure with its interval; ``text`` has the reason where there is no value."""
+    """A measure with its interval; without a value, ``text`` has the reason."""
 
     name: str
     value: float | None

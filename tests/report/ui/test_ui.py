@@ -1,4 +1,4 @@
-"""The server of ``wirefault ui``: what it lists and shows, and whom it refuses."""
+"""The server of ``wirefault ui``: its list, its pages, and the requests that it refuses."""
 
 from __future__ import annotations
 

@@ -22,8 +22,9 @@ from wirefault.report.page.parts import (
     Tone,
     count_text,
     judged_episodes,
+    points_row,
 )
-from wirefault.report.page.svg import IntervalRow, intervals
+from wirefault.report.page.svg import intervals
 
 _TONES: Mapping[Change, Tone] = {"worse": "bad", "not worse": "good", "unknown": "open"}
 _MAX_EPISODES = 200
@@ -128,18 +129,7 @@ def _text(request: Request | None) -> str:
 
 
 def _difference_chart(arms: Sequence[ArmComparison]) -> Iterator[Chart]:
-    rows = [
-        IntervalRow(
-            arm.arm,
-            100 * arm.success.low,
-            100 * arm.success.high,
-            100 * arm.success.value,
-            f"{100 * arm.success.value:+.3g} points, n = {arm.success.n}",
-            "worse" if arm.success.high < 0 else "",
-        )
-        for arm in arms
-        if arm.success is not None
-    ]
+    rows = [points_row(arm.arm, arm.success) for arm in arms if arm.success is not None]
     if rows:
         title, says = "Success rate", "Change from the first to the second, with its interval."
         yield Chart(title, says, intervals(rows, title, "percentage points", zero=True))

@@ -34,11 +34,6 @@ class Sides:
     upstream_status: str
     agent_status: str
 
-    @property
-    def are_alike(self) -> bool:
-        """Whether both are the same text."""
-        return self.upstream == self.agent
-
 
 @dataclass(frozen=True)
 class Node:
@@ -58,7 +53,7 @@ class Node:
 
     @property
     def faults(self) -> list[str]:
-        """What the faults at this line and below it did."""
+        """The effects of the faults at this line and below it."""
         below = [fault for child in self.children for fault in child.faults]
         return [self.line.text] if self.line.kind == "fault" else below
 

@@ -38,7 +38,7 @@ from wirefault.report.page.svg import (
     stacked_bars,
 )
 from wirefault.settings.settings import Settings
-from wirefault.stats.rates import percentile
+from wirefault.stats.rates import Difference, percentile
 
 Tone = Literal["good", "bad", "risk", "open"]
 WORDS: Mapping[Severity, str] = {"harmful": "HARM", "risky": "RISK", "wasteful": "WASTE", "note": "note"}
@@ -335,6 +335,14 @@ def outcome_chart(by_arm: Mapping[str, Sequence[Placed]]) -> Iterator[Chart]:
             "How the episodes ended, from best to worst.",
             stacked_bars(rows, "Outcomes", "episodes"),
         )
+
+
+def points_row(label: str, rise: Difference, more: str = "") -> IntervalRow:
+    """Return the row of a difference of success rates, in percentage points."""
+    low, high, value = (100 * share for share in (rise.low, rise.high, rise.value))
+    return IntervalRow(
+        label, low, high, value, f"{value:+.3g} points, n = {rise.n}{more}", "worse" if high < 0 else ""
+    )
 
 
 def latency_chart(placed: Sequence[Placed]) -> Iterator[Chart]:

@@ -34,11 +34,11 @@ from wirefault.report.page.parts import (
     finding_cards,
     latency_chart,
     outcome_chart,
+    points_row,
     provenance,
     request_table,
 )
 from wirefault.report.page.svg import (
-    IntervalRow,
     intervals,
 )
 from wirefault.report.page_links import episode_anchor
@@ -316,14 +316,7 @@ def _surface_tables(result: ExperimentResult) -> Iterator[Table]:
 
 def _effect_chart(effects: Sequence[FaultEffect]) -> Iterator[Chart]:
     rows = [
-        IntervalRow(
-            f"{effect.fault} ({effect.arm})",
-            100 * effect.success.low,
-            100 * effect.success.high,
-            100 * effect.success.value,
-            f"{100 * effect.success.value:+.3g} points, n = {effect.success.n}, drawn in {effect.drawn}",
-            "worse" if effect.success.high < 0 else "",
-        )
+        points_row(f"{effect.fault} ({effect.arm})", effect.success, f", drawn in {effect.drawn}")
         for effect in effects
         if effect.success is not None
     ]

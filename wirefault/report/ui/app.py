@@ -1,7 +1,7 @@
 """The server of ``wirefault ui``: a list of the runs, the page of each, and two side by side.
 
 It only reads, and answers only requests that name it by a loopback address: another site's page in the same
-browser can neither read it nor reach it by a name of its own. Everything recorded may be hostile: ids are
+browser can neither read it nor reach it by another name. Everything recorded may be hostile: ids are
 looked up, not joined to a path, and texts are escaped as on every page.
 """
 
