@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import in_folder
-from wirefault.experiments.plan import dump_prompts
+from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.own_lab import RunningLab
 from wirefault.lab.process import ProcessLog, interruptible

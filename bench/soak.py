@@ -19,7 +19,7 @@ from pathlib import Path
 
 from bench.lab import in_folder
 from wirefault.core.sockets import Address
-from wirefault.experiments.plan import dump_prompts
+from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.own_lab import RunningLab
 from wirefault.lab.process import ProcessLog, interruptible

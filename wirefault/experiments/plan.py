@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import nearest
-from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
 from wirefault.experiments.estimates import Terms, prompt_of
 from wirefault.experiments.experiment import (
@@ -29,6 +27,12 @@ from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.measures import is_pass
 from wirefault.experiments.perturbations import perturbed
+from wirefault.experiments.planned_prompts import (
+    drawn_prompts,
+    experiment_prompts,
+    repeated_prompts,
+    same_texts_together,
+)
 from wirefault.experiments.safety import untouchable, within_radius
 from wirefault.experiments.sequential import (
     DEFAULT_CAP,
@@ -39,7 +43,6 @@ from wirefault.experiments.sequential import (
 from wirefault.experiments.tries import tries_needed
 from wirefault.faults.sets.conditions import Only
 from wirefault.faults.sets.presets import find_set, read_canonical
-from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.budgets import Budgets
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.episode_faults import plan_attempt, shadow_text
@@ -48,13 +51,8 @@ from wirefault.wiring.prompts import (
     Prompt,
     Prompts,
     PromptsSource,
-    check_next_turns,
-    check_turns,
-    load_prompts,
-    prompts_from_entries,
 )
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
-from wirefault.wiring.subject_spec import holds_conversations
 from wirefault.wiring.wiring import Wiring, build_wiring, lab_wiring, load_wiring
 
 
@@ -277,17 +275,17 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     control = _configured(
         source_file, environ, wiring, {**base, **experiment.baseline.settings}, ("baseline",)
     )
-    loaded = _prompts(source_file, control)
+    loaded = experiment_prompts(source_file, control)
     if experiment.until_decided and not experiment.has_faults:
         raise source_file.file.error(("until_decided",), "needs an arm with faults")
     if experiment.until_decided:
         passes = _passes(source_file, len(loaded.entries))
         experiment = experiment.model_copy(update={"repeats": passes})
     if experiment.population == "like_these":
-        loaded = _same_texts_together(loaded)
-    prompts = tuple(_repeated(loaded.entries, experiment.repeats))
+        loaded = same_texts_together(loaded)
+    prompts = tuple(repeated_prompts(loaded.entries, experiment.repeats))
     if experiment.until_decided and experiment.population == "like_these":
-        prompts = tuple(_drawn(loaded.entries, len(prompts), control.settings.seed))
+        prompts = tuple(drawn_prompts(loaded.entries, len(prompts), control.settings.seed))
     base["seed"] = control.settings.seed  # a drawn seed is the same in all arms
     others = _perturbed(source_file, prompts, control.settings.seed)
     if not experiment.has_faults:
@@ -586,80 +584,6 @@ def _budgets(budgets: Budgets | str | None, folder: Path) -> str:
     if isinstance(budgets, Budgets):
         return budgets.dump()
     return _fault_set(budgets or "", folder)
-
-
-def _prompts(source_file: ExperimentFile, configuration: Configuration) -> Prompts:
-    """The experiment's prompts; all must be valid, since a missing one would change the figures."""
-    named, only = source_file.experiment.prompts, source_file.experiment.only
-    check = expect_check(configuration.wiring.links)
-    if isinstance(named, str):
-        path = source_file.folder / named if named else configuration.wiring.prompts or sample_prompts()
-        if not path.is_file():
-            raise source_file.file.error(("prompts",), f"missing file {path}")
-        loaded = load_prompts(path, only, check_expect=check)
-    else:
-        loaded = prompts_from_entries(
-            named, f"{source_file.file.where}: prompts", only, check, source_file.folder
-        )
-    if loaded.problems:
-        raise source_file.file.error(("prompts",), loaded.problems[0])
-    # a named subject is unknown until it is opened, and a function takes turns
-    if not source_file.experiment.subject:
-        check_turns(loaded, holds_conversations(configuration.wiring.subject))
-    check_next_turns(loaded)
-    return loaded
-
-
-def _same_texts_together(loaded: Prompts) -> Prompts:
-    """Entries with the text of an earlier one as its repeats: for other prompts like these one cluster."""
-    keys: dict[object, str] = {}
-    entries = [
-        replace(entry, key=keys.setdefault((entry.text.strip(), entry.turns, entry.next_turn), entry.key))
-        for entry in loaded.entries
-    ]
-    repeated = [old.key for old, new in zip(loaded.entries, entries, strict=True) if old.key != new.key]
-    note = f"prompts with the text of an earlier one count as its repeats: {', '.join(repeated)}"
-    return replace(loaded, entries=entries, notes=[*loaded.notes, *([note] if repeated else [])])
-
-
-def _repeated(prompts: Sequence[Prompt], repeats: int) -> Iterator[Prompt]:
-    """Each prompt as often as asked, the first time under its own key."""
-    return _renamed(prompt for _ in range(repeats) for prompt in prompts)
-
-
-def _drawn(prompts: Sequence[Prompt], count: int, seed: int) -> Iterator[Prompt]:
-    """Prompts drawn by the seed with replacement, each time under another key."""
-    chance = random.Random(f"prompts {seed}")
-    return _renamed(prompts[chance.randrange(len(prompts))] for _ in range(count))
-
-
-def _renamed(prompts: Iterable[Prompt]) -> Iterator[Prompt]:
-    times = Counter[str]()
-    for prompt in prompts:
-        times[prompt.key] += 1
-        number = times[prompt.key]
-        yield prompt if number == 1 else replace(prompt, key=f"{prompt.key}.r{number}")
-
-
-def dump_prompts(prompts: Sequence[Prompt]) -> str:
-    """A prompts file with these prompts and keys."""
-    entries = []
-    for prompt in prompts:
-        entry: dict[str, Any] = {"id": prompt.key}
-        entry |= {"turns": list(prompt.turns)} if prompt.turns else {"prompt": prompt.text}
-        if prompt.next_turn:
-            entry |= {"next_turn": prompt.next_turn.function, "max_turns": prompt.next_turn.max_turns}
-        if prompt.expect is not None:
-            entry["expect"] = prompt.expect
-        if prompt.tool_links is not None:
-            entry["tool_links"] = list(prompt.tool_links)
-        if prompt.paraphrases:
-            texts = prompt.paraphrases
-            entry["paraphrases"] = list(map(list, texts)) if prompt.turns else [text for (text,) in texts]
-        if prompt.metadata:
-            entry["metadata"] = prompt.metadata
-        entries.append(entry)
-    return json.dumps(entries, ensure_ascii=False, indent=1) + "\n"
 
 
 def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[PlannedArm]:

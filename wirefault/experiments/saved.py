@@ -41,7 +41,8 @@ from wirefault.experiments.index import (
 )
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.measures import against_control, measures_of
-from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm, dump_prompts
+from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
+from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.experiments.repeated import (
     asserted_by_control,
     by_control,
