@@ -183,6 +183,13 @@ def test_kept_experiment_holds_on_the_audited_agent(tmp_path: Path, servers: Ser
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+def test_audit_without_a_good_end_keeps_no_experiment(tmp_path: Path, servers: Servers) -> None:
+    code, _, printed = audit(tmp_path, servers, "careless", "--ask", "lost_reply", "--keep")
+    assert code == 1
+    assert "--keep: " in printed and "no question has a good end that a check could keep" in printed
+    assert list(tmp_path.glob("wirefault.audit*.yaml")) == []
+
+
 def test_changed_option_on_resume_is_refused(tmp_path: Path) -> None:
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", "nothing")
     assert ended.returncode == 64 and "unknown experiment" in ended.stderr

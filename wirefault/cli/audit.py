@@ -274,7 +274,10 @@ def audit_command(
     if junit is not None:
         junit.write_text(audit_junit(result), encoding="utf-8")
     if keep and result.answers:
-        keep_audit(result)
+        try:
+            keep_audit(result)
+        except InputError as error:  # the audit's own exit code says what it found
+            print_to_stderr(f"--keep: {error}")
     sys.exit(code)
 
 

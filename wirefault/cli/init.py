@@ -64,8 +64,6 @@ def init_command(audit: str | None, out: Path | None) -> None:
             " wirefault lab init"
         )
     result = read_audit(load_saved(logs, name, environ))
-    if not any(answer.status == "fine" for answer in result.answers):
-        raise InputError(f"{result.saved.experiment_id}: no question has a good end that a check could keep")
     files = keep_audit(result, _WIRING)
     Path(_WORKFLOW).parent.mkdir(parents=True, exist_ok=True)
     Path(_WORKFLOW).write_text(_WORKFLOW_TEXT, encoding="utf-8")
@@ -81,7 +79,12 @@ def check_free(option_name: str, *files: str) -> None:
 
 
 def keep_audit(result: AuditResult, wiring_file: str = KEPT_WIRING) -> list[str]:
-    """Write the audit's experiment, and its wiring unless it has a file; return the files."""
+    """Write the audit's experiment, and its wiring unless it has a file; return the files.
+
+    Raises ``InputError`` if every question has a finding: an experiment without a fault cannot run.
+    """
+    if not any(answer.status == "fine" for answer in result.answers):
+        raise InputError(f"{result.saved.experiment_id}: no question has a good end that a check could keep")
     wiring, written = result.saved.plan.configuration.wiring, [KEPT]
     if Path(wiring.file).is_file():
         wiring_file = wiring.file
