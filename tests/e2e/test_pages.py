@@ -29,7 +29,13 @@ BLOCKS = {page: page_blocks(page) for page in PAGES}
 GROUPS = {
     "lab": ("README.md", "docs/files.md"),
     "first steps": ("docs/first-run.md", "docs/your-agent.md", "docs/first-experiment.md"),
-    "experiments": ("docs/experiments.md", "docs/reading-a-run.md", "docs/page.md", "docs/coming-from.md"),
+    "experiments": (
+        "docs/experiments.md",
+        "docs/reading-a-run.md",
+        "docs/page.md",
+        "docs/pipelines.md",
+        "docs/coming-from.md",
+    ),
     "wiring": ("docs/subjects.md",),
     "mcp": ("docs/mcp.md",),
     "extending": ("docs/extending.md",),
@@ -256,6 +262,10 @@ PROMISES = {
     "docs/page.md": [
         Promise("wirefault report latest --html page.html", 0, "^page: page.html$"),
         Promise("wirefault compare latest latest --html", 0, "^page: page.html$"),
+    ],
+    "docs/pipelines.md": [
+        Promise("wirefault baseline accept latest", 0, r"^wirefault\.baseline\.json: "),
+        Promise("wirefault compare --baseline", 0, "^passed against the baseline, accepted today$"),
     ],
     "docs/coming-from.md": [Promise("wirefault run level.yaml", 0, "2900 episodes each")],
     "docs/subjects.md": [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.judging.oracle.histories import ended, episode, healed, run_finished, run_started
-from wirefault.experiments.compare import ArmComparison, compare
+from wirefault.experiments.compare import ArmComparison, compare, side_of
 from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.history.events import RunSealed
 from wirefault.history.writer import Writer, history_file
@@ -49,7 +49,9 @@ def saved_runs(tmp_path: Path) -> SavedRuns:
 
 
 def compared(saved_runs: SavedRuns, first: str, second: str, **more: Any) -> ArmComparison:
-    [arm] = compare(saved_runs.run("run-1", first), saved_runs.run("run-2", second, **more)).arms
+    [arm] = compare(
+        side_of(saved_runs.run("run-1", first)), side_of(saved_runs.run("run-2", second, **more))
+    ).arms
     return arm
 
 
@@ -74,14 +76,16 @@ def test_worse_only_if_worse_for_any_open_outcome(
 
 def test_episodes_are_paired_by_key(saved_runs: SavedRuns) -> None:
     one, other = saved_runs.run("run-1", "SSF", "abc"), saved_runs.run("run-2", "FSS", "cad")
-    [arm] = compare(one, other).arms
+    [arm] = compare(side_of(one), side_of(other)).arms
     assert (arm.paired, arm.unmatched, arm.open) == (True, 2, 0)
     assert arm.success is not None and (arm.success.value, arm.success.n) == (0.0, 2)
     assert arm.changed == []
 
 
 def test_without_common_episode_groups_are_compared(saved_runs: SavedRuns) -> None:
-    [arm] = compare(saved_runs.run("run-1", "SS", "ab"), saved_runs.run("run-2", "SF", "cd")).arms
+    [arm] = compare(
+        side_of(saved_runs.run("run-1", "SS", "ab")), side_of(saved_runs.run("run-2", "SF", "cd"))
+    ).arms
     assert arm.success is not None and (arm.paired, arm.success.value) == (False, -0.5)
 
 

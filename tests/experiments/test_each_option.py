@@ -32,7 +32,7 @@ OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
     "report": ("--html",),
-    "compare": ("--html",),
+    "compare": ("--html", "--baseline"),
     "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again"),
 }
 
@@ -219,6 +219,15 @@ CASES = [
         before=OUT,
     ),
     Case("compare latest latest", "--json", is_object, True, before=RUN),
+    Case(
+        "compare latest latest",
+        "--fail-on degradation>5%",
+        printed("passed"),
+        True,
+        "p95>3",
+        "unknown condition 'p95>3'",
+        before=RUN,
+    ),
     *run_options(AGAIN, before=RUN),
     Case(AGAIN, "--out o", run_count, 1, "no", "no runs; start one with", before=OUT),
     Case(AGAIN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range", before=RUN),

@@ -137,6 +137,11 @@ out_option = option(
     section="Output",
     help="Keep state/ and logs/ in this folder.  [default: . in a lab, else .wirefault]",
 )
+recorded_out_option = option(
+    "--out",
+    type=_PATH,
+    help="Read logs/ of this folder, or of its .wirefault/.  [default: .]",
+)
 json_option = option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object.")
 engine_option = option(
     "--engine",

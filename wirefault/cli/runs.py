@@ -14,13 +14,14 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from wirefault.cli.help import Group, option
-from wirefault.cli.options import environ_below, logs_in
+from wirefault.cli.options import environ_below, logs_in, recorded_out_option
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.core.files import UnsafeFileError, files_below
 from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, saved_status, stored_runs
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
 
 _CODES = {"not worse": 0, "worse": DEVIATED, "unknown": UNKNOWN}
 _QUESTION = re.compile(r"q\d+(\.r\d)?")
-_out = option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Read logs/ of this folder, or of its .wirefault/.  [default: .]",
-)
 _json = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
@@ -57,7 +53,7 @@ def runs_command() -> None:
 
 
 @runs_command.command("list", examples=("wirefault runs list", "wirefault list --out ../other-lab"))
-@_out
+@recorded_out_option
 def list_command(out: Path | None) -> None:
     """List the recorded runs and experiments with their verdicts, the newest last."""
     from wirefault.experiments.evidence import AlteredError, Evidence, evidence_of
@@ -90,7 +86,7 @@ def list_command(out: Path | None) -> None:
 @click.argument("run")
 @click.argument("episode", required=False)
 @option("--arm", help="Show this arm of an experiment.  [default: the only one with faults]")
-@_out
+@recorded_out_option
 @option("--full", is_flag=True, help="Wrap long texts instead of cutting them.")
 @_json
 def show_command(
@@ -146,31 +142,66 @@ def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
     examples=(
         "wirefault compare 20260101-120000-a1b2c3 latest",
         "wirefault compare latest latest --arm method",
+        "wirefault compare --baseline wirefault.baseline.json latest --fail-on 'degradation > 5 %'",
     ),
 )
 @click.argument("first")
-@click.argument("second")
+@click.argument("second", required=False)
+@option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Compare one recording with this accepted one (wirefault baseline accept).",
+)
+@option(
+    "--fail-on",
+    metavar="CONDITIONS",
+    help="Exit with 1 if one of these holds; degradation > N %, new [harmful|risky|note] finding."
+    "  [default with --baseline: degradation > 0 %, new finding]",
+)
 @option("--arm", "arms", multiple=True, help="Compare only this arm. Repeatable.")
-@_out
+@recorded_out_option
 @_json
 @option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write both side by side as one page."
 )
 def compare_command(
-    first: str, second: str, arms: tuple[str, ...], out: Path | None, as_json: bool, html: Path | None
+    first: str,
+    second: str | None,
+    baseline: Path | None,
+    fail_on: str | None,
+    arms: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    html: Path | None,
 ) -> None:
-    """Compare two experiments or runs: success, measures, outcomes, settings. Runs nothing.
+    """Compare two experiments or runs: success, measures, findings, settings. Runs nothing.
 
     The exit code is 1 if the second succeeds less often, beyond the 90 % interval of the difference, and 2 if
-    that is unknown.
+    that is unknown. With --fail-on, or with --baseline FILE and one RUN, its conditions decide instead.
     """
-    from wirefault.experiments.compare import compare
-    from wirefault.report.comparison import comparison_json, print_comparison
+    from wirefault.experiments.baseline import DEFAULT_FAIL_ON, gate, read_baseline, read_fail_on
+    from wirefault.experiments.compare import compare, side_of
+    from wirefault.report.comparison import comparison_json, print_comparison, print_gate
+    from wirefault.report.known_findings import known_findings
     from wirefault.report.terminal import plain_console
 
-    recordings = {"first": _recording(first, out), "second": _recording(second, out)}
-    compared = compare(recordings["first"], recordings["second"], arms)
+    if (baseline is None) == (second is None):
+        raise InputError("compare needs two recordings, or --baseline FILE and one")
+    conditions = read_fail_on(fail_on or DEFAULT_FAIL_ON)
+    accepted = read_baseline(baseline) if baseline else None
+    recordings = {"second": _recording(second or first, out)}
+    if accepted is None:
+        recordings = {"first": _recording(first, out), **recordings}
+    sides = [side_of(each, arms) for each in recordings.values()]
+    compared = compare(accepted.side if accepted else sides[0], sides[-1], arms)
+    gated = None
+    if accepted is not None or fail_on is not None:
+        findings = [known_findings(each, arms) for each in recordings.values()]
+        gated = gate(compared, conditions, accepted.findings if accepted else findings[0], findings[-1])
     if html is not None:
+        if accepted is not None:
+            raise InputError("--html needs two recordings, since a baseline has no histories")
         from wirefault.report.page.comparisons import comparison_content
         from wirefault.report.page.write import write_page_to
 
@@ -178,12 +209,18 @@ def compare_command(
         click.echo(f"page: {html}", err=True)
     if as_json:
         evidence = {side: recording.evidence.as_json() for side, recording in recordings.items()}
-        _print_object({**comparison_json(compared), "evidence": evidence})
+        _print_object({**comparison_json(compared, gated, accepted), "evidence": evidence})
     else:
         print_comparison(plain_console(), compared)
         for side, recording in recordings.items():
             click.echo(f"evidence of the {side}: {recording.evidence.text}")
-    sys.exit(_CODES[compared.change])
+        if gated is not None:
+            print_gate(plain_console(), gated, accepted.age_text(datetime.now(UTC)) if accepted else "")
+    sys.exit(
+        {"passed": 0, "failed": DEVIATED, "unknown": UNKNOWN}[gated.word]
+        if gated
+        else _CODES[compared.change]
+    )
 
 
 @runs_command.command(
@@ -196,7 +233,7 @@ def compare_command(
 )
 @click.argument("run")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@_out
+@recorded_out_option
 @_json
 @option("--junit", type=click.Path(allow_dash=True), metavar="FILE|-", help="Write the verdict as JUnit XML.")
 @option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with everything.")
@@ -258,7 +295,7 @@ def _report(
     "verify", examples=("wirefault runs verify latest", "wirefault runs verify latest --event gateway-0:17")
 )
 @click.argument("run")
-@_out
+@recorded_out_option
 @option(
     "--prompts",
     metavar="FILE",
@@ -374,7 +411,7 @@ def _show_summary(summary: Summary, prompts: str, logs: Path) -> None:
     "--keep", type=click.IntRange(0), required=True, help="Keep this many of the newest runs and experiments."
 )
 @option("--dry-run", is_flag=True, help="Show what would be removed; remove nothing.")
-@_out
+@recorded_out_option
 def prune_command(keep: int, dry_run: bool, out: Path | None) -> None:
     """Remove old runs and experiments with their charts, and print their sizes.
 
@@ -412,7 +449,7 @@ def _shown_size(size: float) -> str:
 )
 @click.argument("run")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@_out
+@recorded_out_option
 def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
     """Pack a run or an experiment into one archive, to hand it to a colleague.
 

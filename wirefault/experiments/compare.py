@@ -1,4 +1,4 @@
-"""Compare two recordings: success rates, measures, changed outcomes and conditions. Pure."""
+"""Compare two recordings: success rates, measures, changed outcomes and conditions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from wirefault.core.errors import InputError
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
 from wirefault.judging.checker import CheckResult
-from wirefault.judging.judge import EpisodeJudgement
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import Difference, paired_difference, unpaired_difference
 
@@ -32,6 +32,63 @@ class ChangedOutcome:
 
 
 @dataclass(frozen=True)
+class ComparedArm:
+    """What is compared of an arm, on one side."""
+
+    run_ids: Sequence[str]
+    completed: bool
+    outcomes: Mapping[str, Outcome | None]
+    """The outcome of each planned episode by its key; None if it was not run."""
+    measures: Mapping[str, str]
+    """As shown to people, by name."""
+    conditions: Mapping[str, str]
+    """Subject, settings, versions and upstreams."""
+    assertions: Mapping[str, str] = field(default_factory=dict)
+    """The verdict and the figures of each assertion."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """By episode, where they are known."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two recordings that are compared."""
+
+    id: str
+    arms: Mapping[str, ComparedArm]
+    is_experiment: bool
+    default_arm: str | None = None
+    """The arm that is compared with a lone run; None if several could be."""
+
+
+def side_of(recording: Recording, arms: Sequence[str] = ()) -> Side:
+    """The arms of a recording, or only ``arms``. Raises ``InputError`` for unknown and unreadable ones."""
+    chosen = {name: recording.arm(name) for name in arms} or dict(recording.arms)
+    default = recording.default_arm
+    return Side(
+        recording.id,
+        {name: _compared_arm(arm) for name, arm in chosen.items()},
+        recording.experiment is not None,
+        next((name for name, arm in recording.arms.items() if arm is default), None),
+    )
+
+
+def _compared_arm(arm: RecordedArm) -> ComparedArm:
+    judged = {episode.episode: episode for episode in arm.summary.episodes}
+    return ComparedArm(
+        run_ids=arm.run_ids,
+        completed=arm.summary.completed,
+        outcomes={
+            key: judged[key].outcome if key in judged else None
+            for key in dict.fromkeys([*arm.planned, *judged])
+        },
+        measures={name: measure.text for name, measure in measures_of(arm.facts).items()},
+        conditions=_conditions(arm),
+        assertions={each.statement: _with_figure(each.result) for each in arm.asserted},
+        prompts={key: episode.prompt for key, episode in judged.items()},
+    )
+
+
+@dataclass(frozen=True)
 class ArmComparison:
     """``success`` is the rise of the success rate, over episodes whose outcome is known.
 
@@ -47,6 +104,9 @@ class ArmComparison:
     run_ids: tuple[Sequence[str], Sequence[str]]
     change: Change
     success: Difference | None
+    best: Difference | None
+    """The difference if each open episode favoured the second side."""
+    worst: Difference | None
     paired: bool
     open: int
     unmatched: int
@@ -75,27 +135,34 @@ class Comparison:
         return "unknown" if "unknown" in changes or self.unmatched or not changes else "not worse"
 
 
-def compare(first: Recording, second: Recording, arms: Sequence[str] = ()) -> Comparison:
+def compare(first: Side, second: Side, arms: Sequence[str] = ()) -> Comparison:
     """Compare the arms with the same name, or only ``arms``; a lone run with the arm that has faults.
 
-    Arms that are worse share the error, 5 % (Holm). Raises ``InputError`` for an arm missing on one side and
-    for unreadable recordings.
+    Arms that are worse share the error, 5 % (Holm). Raises ``InputError`` for an arm missing on one side.
     """
-    if arms:
-        pairs = [(name, first.arm(name), second.arm(name)) for name in arms]
-        return Comparison(first.id, second.id, _compared_together(pairs))
-    if first.experiment is None or second.experiment is None:
-        one, other = first.arm(None), second.arm(None)
-        return Comparison(
-            first.id, second.id, _compared_together([(one.name or other.name or "run", one, other)])
+    if arms or (first.is_experiment and second.is_experiment):
+        common = [name for name in first.arms if name in second.arms]
+        unmatched = [name for name in (*first.arms, *second.arms) if name not in common]
+        if arms and (missing := [name for name in arms if name not in common]):
+            raise InputError(f"the arm {missing[0]} is in one of them only")
+        compared = _compared_together([(name, first.arms[name], second.arms[name]) for name in common])
+        return Comparison(first.id, second.id, compared, unmatched)
+    one, other = _lone_arm(first), _lone_arm(second)
+    pair = (one or other or "run", first.arms[one], second.arms[other])
+    return Comparison(first.id, second.id, _compared_together([pair]))
+
+
+def _lone_arm(side: Side) -> str:
+    if not side.arms:
+        raise InputError(
+            f"{side.id} has no recorded run, it was stopped early; wirefault run --resume {side.id} runs it"
         )
-    common = [name for name in first.arms if name in second.arms]
-    unmatched = [name for name in (*first.arms, *second.arms) if name not in common]
-    compared = _compared_together([(name, first.arms[name], second.arms[name]) for name in common])
-    return Comparison(first.id, second.id, compared, unmatched)
+    if side.default_arm is None:
+        raise InputError(f"{side.id} has several arms, name one by --arm: {', '.join(side.arms)}")
+    return side.default_arm
 
 
-def _compared_together(pairs: Sequence[tuple[str, RecordedArm, RecordedArm]]) -> list[ArmComparison]:
+def _compared_together(pairs: Sequence[tuple[str, ComparedArm, ComparedArm]]) -> list[ArmComparison]:
     """The arms, of which each is worse only at its part of the error."""
 
     def is_worse(place: int, error: float) -> bool:
@@ -111,49 +178,43 @@ def _compared_together(pairs: Sequence[tuple[str, RecordedArm, RecordedArm]]) ->
     ]
 
 
-def _compared(name: str, first: RecordedArm, second: RecordedArm, error: float) -> ArmComparison:
-    judged = [{e.episode: e for e in arm.summary.episodes} for arm in (first, second)]
-    successes = [_successes(arm, judged_arm) for arm, judged_arm in zip((first, second), judged, strict=True)]
+def _compared(name: str, first: ComparedArm, second: ComparedArm, error: float) -> ArmComparison:
+    successes = [_successes(arm) for arm in (first, second)]
     sure = 1 - 2 * error
     success, open_, paired = _difference(*successes, open_as=None, confidence=sure)
-    bounds = [_difference(*successes, open_as=taken, confidence=sure)[0] for taken in (True, False)]
-    measures = [measures_of(arm.facts) for arm in (first, second)]
+    best, worst = (_difference(*successes, open_as=taken, confidence=sure)[0] for taken in (True, False))
     return ArmComparison(
         arm=name,
         run_ids=(first.run_ids, second.run_ids),
-        change=_change(success, *bounds, whole=first.summary.completed and second.summary.completed),
+        change=_change(success, best, worst, whole=first.completed and second.completed),
         success=success,
+        best=best,
+        worst=worst,
         paired=paired,
         open=open_,
         unmatched=len(successes[0].keys() ^ successes[1].keys()) if paired else 0,
         measures={
-            key: (before.text, after.text)
-            for key, before in measures[0].items()
-            if (after := measures[1][key]).bounds != before.bounds or key == "success_rate"
+            key: (before, after)
+            for key, before in first.measures.items()
+            if (after := second.measures.get(key, "missing")) != before or key == "success_rate"
         },
-        changed=list(_changed(*judged)),
-        differs=_differs(first, second),
+        changed=list(_changed(first, second)),
+        differs=_differs(first.conditions, second.conditions),
         confidence=round(sure, 6),
-        assertions=_assertions(first, second),
+        assertions=_both(first.assertions, second.assertions, "missing"),
     )
-
-
-def _assertions(first: RecordedArm, second: RecordedArm) -> dict[str, tuple[str, str]]:
-    sides = [{each.statement: _with_figure(each.result) for each in arm.asserted} for arm in (first, second)]
-    names = dict.fromkeys([*sides[0], *sides[1]])
-    return {name: (sides[0].get(name, "missing"), sides[1].get(name, "missing")) for name in names}
 
 
 def _with_figure(result: CheckResult) -> str:
     return ": ".join(filter(None, (_PASSED[result.passed], result.measured)))
 
 
-def _successes(arm: RecordedArm, judged: Mapping[str, EpisodeJudgement]) -> dict[str, bool | None]:
+def _successes(arm: ComparedArm) -> dict[str, bool | None]:
     """Whether each planned episode succeeded, as far as its key is known."""
-    successes: dict[str, bool | None] = dict.fromkeys(arm.planned)
-    for key, episode in judged.items():
-        successes[key] = episode.outcome == "success" if OUTCOMES[episode.outcome].in_rate else None
-    return successes
+    return {
+        key: outcome == "success" if outcome is not None and OUTCOMES[outcome].in_rate else None
+        for key, outcome in arm.outcomes.items()
+    }
 
 
 def _difference(
@@ -190,19 +251,21 @@ def _change(
     return "not worse" if worst.high >= 0 and whole else "unknown"
 
 
-def _changed(
-    first: Mapping[str, EpisodeJudgement], second: Mapping[str, EpisodeJudgement]
-) -> Iterator[ChangedOutcome]:
-    for key, before in first.items():
-        after = second.get(key)
-        if after is not None and after.outcome != before.outcome:
-            yield ChangedOutcome(key, before.prompt, before.outcome, after.outcome)
+def _changed(first: ComparedArm, second: ComparedArm) -> Iterator[ChangedOutcome]:
+    for key, before in first.outcomes.items():
+        after = second.outcomes.get(key)
+        if before is not None and after is not None and after != before:
+            prompt = first.prompts.get(key) or second.prompts.get(key, "")
+            yield ChangedOutcome(key, prompt, before, after)
 
 
-def _differs(first: RecordedArm, second: RecordedArm) -> dict[str, tuple[str, str]]:
-    sides = [_conditions(arm) for arm in (first, second)]
-    names = dict.fromkeys([*sides[0], *sides[1]])
-    both = {name: (sides[0].get(name, "unknown"), sides[1].get(name, "unknown")) for name in names}
+def _both(first: Mapping[str, str], second: Mapping[str, str], absent: str) -> dict[str, tuple[str, str]]:
+    names = dict.fromkeys([*first, *second])
+    return {name: (first.get(name, absent), second.get(name, absent)) for name in names}
+
+
+def _differs(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    both = _both(first, second, "unknown")
     return {name: values for name, values in both.items() if values[0] != values[1]}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from wirefault.experiments.baseline import Baseline, Gate
 from wirefault.experiments.compare import ArmComparison, Change, Comparison
 from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import Difference, percent
@@ -17,9 +18,32 @@ _STYLES: Mapping[Change, str] = {"worse": "bold red", "not worse": "green", "unk
 _MAX_EPISODES = 20
 
 
-def comparison_json(comparison: Comparison) -> dict[str, Any]:
+def comparison_json(
+    comparison: Comparison, gate: Gate | None = None, baseline: Baseline | None = None
+) -> dict[str, Any]:
     """Return one JSON object; unknown values are null."""
-    return {**asdict(comparison), "change": comparison.change}
+    whole = {**asdict(comparison), "change": comparison.change}
+    if baseline is not None:
+        whole["baseline"] = {"accepted": baseline.accepted.isoformat(), "title": baseline.title}
+    if gate is not None:
+        new, gone = ([each.model_dump() for each in side] for side in (gate.new, gate.gone))
+        reasons = {"failed": list(gate.failed), "unknown": list(gate.unknown)}
+        whole["gate"] = {"result": gate.word, **reasons, "new_findings": new, "gone_findings": gone}
+    return whole
+
+
+def print_gate(console: Console, gate: Gate, age: str) -> None:
+    """Print the findings that came and went, the conditions that failed, and the result."""
+    for sign, findings in (("new", gate.new), ("gone", gate.gone)):
+        for each in findings:
+            where = f"{each.arm}: " if each.arm else ""
+            console.print(Text(one_line(f"{sign}, {each.severity}: {where}{each.text}")))
+    for line in gate.failed:
+        console.print(Text(one_line(f"failed: {line}"), style="bold red"))
+    for line in gate.unknown:
+        console.print(Text(one_line(f"unknown: {line}"), style="yellow"))
+    style = {"failed": "bold red", "unknown": "yellow", "passed": "green"}[gate.word]
+    console.print(Text(f"{gate.word}{f' against the baseline, {age}' if age else ''}", style=style))
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

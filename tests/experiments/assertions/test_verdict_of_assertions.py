@@ -15,7 +15,7 @@ from tests.experiments.test_arm_history import write
 from tests.experiments.test_verdict import AFTER, CONTROL, arm
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
 from wirefault.experiments.assertions.registry import AssertionEntry
-from wirefault.experiments.compare import compare
+from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.expression import exactly
@@ -115,7 +115,7 @@ def test_compared_arms_show_assertions(tmp_path: Path) -> None:
     saved = saved_with(tmp_path, {"answer_contains": "Rome"}, "completes")
     write_arm(saved, "Rome", "Paris")
     recording = recording_of(saved)
-    compared = compare(recording, recording, ["method"])
+    compared = compare(side_of(recording), side_of(recording), ["method"])
     side = "deviated: 1 of 2 episodes"
     assert compared.arms[0].assertions["answer_contains: Rome"] == (side, side)
     console = Console(file=io.StringIO(), width=110)

@@ -19,7 +19,7 @@ from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_p
 from tests.judging.findings.traced import request
 from tests.report.page.recorded import HOSTILE, doubled_order, false_success, synthetic
 from wirefault.cli.main import main
-from wirefault.experiments.compare import compare
+from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.recorded import recording_of
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
@@ -133,7 +133,7 @@ def test_command_writes_the_page(tmp_path: Path) -> None:
 def test_comparison_shows_changed_episodes_on_both_sides(tmp_path: Path) -> None:
     runs = SavedRuns(tmp_path)
     first, second = runs.run("run-1", "SSF"), runs.run("run-2", "SFS")
-    content = comparison_content(first, second, compare(first, second))
+    content = comparison_content(first, second, compare(side_of(first), side_of(second)))
     assert [(episode.arm, episode.word) for episode in content.episodes] == [
         ("first", "success"),
         ("second", "honest failure"),

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wirefault.audit.options import is_audit_id
 from wirefault.core.errors import UserError
 from wirefault.core.sockets import is_loopback, plain_host
-from wirefault.experiments.compare import compare
+from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.evidence import Evidence, evidence_of
 from wirefault.experiments.index import (
     lone_runs,
@@ -134,7 +134,7 @@ class Runs:
 
         def render() -> str:
             one, other = (open_recording(self.logs, name, self.environ) for name in (first, second))
-            return page_html(comparison_content(one, other, compare(one, other)), live=True)
+            return page_html(comparison_content(one, other, compare(side_of(one), side_of(other))), live=True)
 
         return self._cached((first, second), self.signature(first) + self.signature(second), render)
 

@@ -1,0 +1,98 @@
+"""Baselines: what fails a pipeline, what passes, and files that cannot be read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.experiments.test_compare import SavedRuns
+from wirefault.core.errors import InputError
+from wirefault.experiments.baseline import (
+    Gate,
+    KnownFinding,
+    accepted,
+    gate,
+    read_baseline,
+    read_fail_on,
+    write_baseline,
+)
+from wirefault.experiments.compare import compare, side_of
+
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+DOUBLED = KnownFinding(
+    arm="", rule="repeated_write", call="shop POST /orders", severity="harmful", text="two"
+)
+LATE = KnownFinding(arm="", rule="late", call="shop GET /orders", severity="note", text="late")
+
+
+def gated(tmp_path: Path, first: str, second: str, fail_on: str = "degradation > 10 %") -> Gate:
+    runs = SavedRuns(tmp_path)
+    write_baseline(accepted(side_of(runs.run("run-1", first)), [], "", NOW), tmp_path / "b.json")
+    side = read_baseline(tmp_path / "b.json").side
+    return gate(compare(side, side_of(runs.run("run-2", second))), read_fail_on(fail_on), [], [])
+
+
+@pytest.mark.parametrize(
+    ("second", "fail_on", "word"),
+    [
+        ("S" * 6 + "F" * 14, "degradation > 10 %", "failed"),
+        ("S" * 6 + "F" * 14, "degradation > 60 %", "passed"),  # the interval includes the margin
+        ("S" * 19 + "F", "degradation > 0 %", "passed"),  # one of twenty is weak evidence
+        ("S" * 6 + "F" * 4 + "I" * 10, "degradation > 10 %", "unknown"),  # the open ones could decide
+        ("I" * 20, "degradation > 10 %", "unknown"),
+        ("F" * 20, "new finding", "passed"),
+    ],
+)
+def test_degradation_counts_if_its_interval_excludes_the_margin(
+    tmp_path: Path, second: str, fail_on: str, word: str
+) -> None:
+    assert gated(tmp_path, "S" * 20, second, fail_on).word == word
+
+
+def test_new_finding_fails_and_accepted_one_does_not(tmp_path: Path) -> None:
+    side = side_of(SavedRuns(tmp_path).run("run-1", "SS"))
+    same = compare(side, side)
+    again = DOUBLED.model_copy(update={"text": "the same in other words"})
+    assert gate(same, read_fail_on("new finding"), [DOUBLED], [again]).word == "passed"
+    elsewhere = DOUBLED.model_copy(update={"call": "shop POST /refunds"})
+    failed = gate(same, read_fail_on("new finding"), [DOUBLED], [elsewhere, LATE])
+    assert (failed.word, list(failed.new), list(failed.gone)) == ("failed", [elsewhere, LATE], [DOUBLED])
+    assert len(failed.failed) == 1  # notes fail only where they are named
+    assert gate(same, read_fail_on("new note finding"), [], [LATE]).word == "failed"
+    assert gate(same, read_fail_on("new risky finding"), [], [DOUBLED]).word == "passed"
+
+
+def test_missing_arm_is_unknown(tmp_path: Path) -> None:
+    side = side_of(SavedRuns(tmp_path).run("run-1", "SS"))
+    one = compare(side, side)
+    other = type(one)("a", "b", one.arms, ["method"])
+    assert gate(other, read_fail_on("new finding"), [], []).word == "unknown"
+
+
+def test_file_has_no_prompts_and_is_read_back(tmp_path: Path) -> None:
+    side = side_of(SavedRuns(tmp_path).run("run-1", "SF"))
+    write_baseline(accepted(side, [DOUBLED], "title", NOW), tmp_path / "b.json")
+    text = (tmp_path / "b.json").read_text()
+    assert all(prompt not in text for arm in side.arms.values() for prompt in arm.prompts.values())
+    baseline = read_baseline(tmp_path / "b.json")
+    assert list(baseline.findings) == [DOUBLED]
+    assert compare(baseline.side, side).change == "not worse"
+    ages = [baseline.age_text(NOW + timedelta(days=days)) for days in (-1, 0, 1, 12)]
+    assert ages == ["accepted today", "accepted today", "accepted yesterday", "accepted 12 days ago"]
+
+
+@pytest.mark.parametrize("text", ["{}", "[", "\x00", '{"wirefault_baseline": 2}', "a: 1\na: 2"])
+def test_other_file_is_one_error_with_its_name(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "b.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"b\.json") as error:
+        read_baseline(file)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "degradation", "degradation > 500 %", "new findings!", "p95 > 3"])
+def test_unknown_condition_is_an_error(text: str) -> None:
+    with pytest.raises(InputError, match="--fail-on"):
+        read_fail_on(text)

@@ -1,0 +1,176 @@
+"""A baseline: what was accepted of a recording, as a file to commit, and what a later one may not change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from wirefault.core.errors import InputError, nearest
+from wirefault.core.files import write_whole
+from wirefault.core.plain_data import PlainDataError, read_yaml
+from wirefault.experiments.compare import Comparison, Side
+from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.stats.rates import percent
+
+BASELINE_FILE = Path("wirefault.baseline.json")
+DEFAULT_FAIL_ON = "degradation > 0 %, new finding"
+_MAX_BYTES = 50_000_000
+_DEGRADATION = re.compile(r"degradation\s*>\s*(\d+(?:\.\d+)?)\s*(%|points)")
+_NEW_FINDING = re.compile(rf"new\s+(?:({'|'.join(SEVERITIES)})\s+)?finding")
+
+
+class KnownFinding(BaseModel):
+    """A finding, matched in another recording by arm, rule and call."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    arm: str
+    rule: str
+    call: str
+    """Link, and the call's name without numbers and ids; empty for findings about a whole episode."""
+    severity: Severity
+    text: str
+    """The first one's sentence."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.arm, self.rule, self.call
+
+
+class Baseline(BaseModel):
+    """What was accepted, and when."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    wirefault_baseline: Literal[1] = 1
+    accepted: datetime
+    title: str = ""
+    side: Side
+    findings: Annotated[Sequence[KnownFinding], Field(default_factory=list)]
+
+    def age_text(self, now: datetime) -> str:
+        """``accepted 12 days ago``; a clock that runs behind is ``today``."""
+        days = max((now - self.accepted).days, 0)
+        return "accepted " + ("today" if days == 0 else "yesterday" if days == 1 else f"{days} days ago")
+
+
+def accepted(side: Side, findings: Iterable[KnownFinding], title: str, now: datetime) -> Baseline:
+    """The baseline of a recording, without its prompts."""
+    arms = {name: replace(arm, prompts={}) for name, arm in side.arms.items()}
+    return Baseline(accepted=now, title=title, side=replace(side, arms=arms), findings=list(findings))
+
+
+def write_baseline(baseline: Baseline, file: Path) -> None:
+    """Write the file as a whole, or not at all. Raises ``InputError``."""
+    try:
+        write_whole(file, (baseline.model_dump_json(indent=1) + "\n").encode())
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+
+
+def read_baseline(file: Path) -> Baseline:
+    """Read a baseline. Raises ``InputError`` with the file and the key."""
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise InputError(f"{file}: larger than {_MAX_BYTES // 1_000_000} MB, so it is not a baseline")
+        return TypeAdapter(Baseline).validate_python(read_yaml(data.decode(), str(file)))
+    except OSError as error:
+        hint = "; wirefault baseline accept RUN writes one" if isinstance(error, FileNotFoundError) else ""
+        raise InputError(f"{file}: {error.strerror}{hint}") from None
+    except (UnicodeDecodeError, PlainDataError) as error:
+        raise InputError(str(error) if isinstance(error, PlainDataError) else f"{file}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the document"
+        raise InputError(f"{file}: not a baseline of this version: {place}: {first['msg']}") from None
+
+
+@dataclass(frozen=True)
+class FailOn:
+    """What a pipeline fails on. ``degradation``: the accepted loss of the success rate, as a share."""
+
+    degradation: float | None = None
+    new_findings: frozenset[Severity] = frozenset()
+
+
+def read_fail_on(text: str) -> FailOn:
+    """Read ``degradation > 5 %, new finding``. Raises ``InputError``."""
+    margin: float | None = None
+    severities: set[Severity] = set()
+    for term in filter(None, (part.strip() for part in text.split(","))):
+        if degradation := _DEGRADATION.fullmatch(term):
+            margin = float(degradation[1]) / 100
+            if margin > 1:
+                raise InputError(f"--fail-on: {term}: a success rate cannot fall by more than 100 %")
+        elif new := _NEW_FINDING.fullmatch(term):
+            severities |= {each for each in SEVERITIES if each == new[1] or (not new[1] and each != "note")}
+        else:
+            forms = ("degradation > 5 %", "new finding", *(f"new {each} finding" for each in SEVERITIES))
+            raise InputError(f"--fail-on: unknown condition {term!r}{nearest(term, forms)}")
+    if margin is None and not severities:
+        raise InputError(f"--fail-on: no condition; for example {DEFAULT_FAIL_ON!r}")
+    return FailOn(margin, frozenset(severities))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether a pipeline passes, and why not."""
+
+    failed: Sequence[str]
+    unknown: Sequence[str]
+    new: Sequence[KnownFinding]
+    """Findings of the second recording that the first did not have, of any severity."""
+    gone: Sequence[KnownFinding]
+
+    @property
+    def word(self) -> Literal["failed", "unknown", "passed"]:
+        return "failed" if self.failed else "unknown" if self.unknown else "passed"
+
+
+def gate(
+    comparison: Comparison,
+    fail_on: FailOn,
+    first: Sequence[KnownFinding],
+    second: Sequence[KnownFinding],
+) -> Gate:
+    """Apply the conditions. A degradation counts if its whole interval is beyond the margin.
+
+    Arms that are not in both recordings, and episodes that were not run, leave the result unknown.
+    """
+    accepted, current = {each.key for each in first}, {each.key for each in second}
+    new = [each for each in second if each.key not in accepted]
+    failed = [
+        f"new {each.severity} finding{f' in {each.arm}' if each.arm else ''}: {each.text}"
+        for each in new
+        if each.severity in fail_on.new_findings
+    ]
+    unknown = [f"{name} is in one of them only" for name in comparison.unmatched]
+    if fail_on.degradation is not None:
+        degraded, open_ = _degradations(comparison, fail_on.degradation)
+        failed, unknown = [*failed, *degraded], [*unknown, *open_]
+    return Gate(failed, unknown, new, [each for each in first if each.key not in current])
+
+
+def _degradations(comparison: Comparison, margin: float) -> tuple[list[str], list[str]]:
+    failed, unknown = [], []
+    for arm in comparison.arms:
+        success, best, worst = arm.success, arm.best, arm.worst
+        if success is None or best is None or worst is None:
+            unknown.append(f"{arm.arm}: no episode has an outcome in both")
+        elif best.high < -margin:
+            low, high = percent(-success.high), percent(-success.low)
+            failed.append(
+                f"{arm.arm}: degradation {percent(-success.value)} [{low}, {high}], n = {success.n},"
+                f" is beyond {percent(margin)}"
+            )
+        elif worst.high < -margin:
+            unknown.append(f"{arm.arm}: the {arm.open} episodes without an outcome could decide")
+    return failed, unknown
