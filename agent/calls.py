@@ -33,6 +33,7 @@ from agent.exchange import (
 from agent.tools import BY_NAME, AgentTool, ToolRequest
 from wirefault.core.identity import Identity, body_digest, identifier
 from wirefault.history.events import ToolTry
+from wirefault.recovery.strategies import AS_SHIPPED, Recovery
 from wirefault.state.effects import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_key
 from wirefault.subjects.subject import AttemptContext
 
@@ -56,6 +57,8 @@ class AttemptInProgress:
     model_calls: int = 0
     tool_calls: int = 0
     model_tries: int = 0
+    recovery: Recovery = field(default_factory=lambda: AS_SHIPPED)
+    retries: int = 0  # by the strategy ``retry``
 
     def __post_init__(self) -> None:
         settings = self.context.settings
@@ -100,9 +103,14 @@ class Call:
     @property
     def idempotency_key(self) -> str | None:
         """Key for all tries and the fallback of this call; None for reads, or if the setting is off."""
-        if not self.write or not self.attempt.context.settings.idempotency:
+        recovery, identity = self.attempt.recovery, self.attempt.context.identity
+        by = recovery.keys.by if recovery.keys else "none"
+        if recovery.as_shipped:
+            by = "step" if self.attempt.context.settings.idempotency else "none"
+        if not self.write or by == "none":
             return None
-        identity = self.attempt.context.identity
+        if by == "arguments":
+            return identifier("key", identity.run, identity.episode, self.tool.name, self.fingerprint)
         return identifier("key", identity.run, identity.episode, identity.attempt, self.reply, self.index)
 
     def identity(self) -> Identity:

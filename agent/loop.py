@@ -16,9 +16,11 @@ from langchain_core.tools.base import ArgsSchema
 from pydantic import BaseModel, Field
 
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, try_call
-from agent.middleware import CallIdentity, DirectFallback, LimitReached, Limits, Refusals, Retry
+from agent.middleware import CallIdentity, LimitReached, Limits, Refusals
+from agent.recovery import recovery_middleware
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
+from wirefault.recovery.strategies import AS_SHIPPED, Recovery
 from wirefault.subjects.results import crash_result
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 
@@ -70,6 +72,7 @@ class Agent(Subject):
     """The subject that the runner calls, one prompt at a time.
 
     ``redact`` removes secrets from errors. ``run_key`` returns a run's key, which signs its requests.
+    ``recovery``: the strategies against failures.
     """
 
     keeps_record = True
@@ -82,17 +85,19 @@ class Agent(Subject):
         clock: Callable[[], float] = time.monotonic,
         redact: Callable[[str], str] = lambda text: text,
         run_key: Callable[[str], bytes] = lambda run_id: b"",
+        recovery: Recovery = AS_SHIPPED,
     ) -> None:
         self.name = name
         self._run_key = run_key
         self._clock = clock
         self._sleep = sleep
         self._redact = redact
+        self._recovery = recovery
         self._graph = create_agent(
             model,
             [_tool(tool) for tool in TOOLS],
             system_prompt=SYSTEM_PROMPT,
-            middleware=[Refusals(), Limits(), CallIdentity(), DirectFallback(), Retry(sleep)],
+            middleware=[Refusals(), Limits(), CallIdentity(), *recovery_middleware(recovery, sleep)],
             # explicit: LangChain would choose response_format, which Groq refuses together with tools
             response_format=ToolStrategy(Report),
         )
@@ -100,7 +105,7 @@ class Agent(Subject):
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
         settings = context.settings
         key = self._run_key(context.identity.run)
-        attempt = AttemptInProgress(context, self._clock, self._sleep, key)
+        attempt = AttemptInProgress(context, self._clock, self._sleep, key, recovery=self._recovery)
         token = CURRENT_ATTEMPT.set(attempt)
         # so high that the attempt's limits end it, not LangGraph's
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)

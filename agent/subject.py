@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from wirefault.core.redaction import Redaction
 from wirefault.core.run_key import InheritedKeys
+from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.subjects.subject import Subject
@@ -30,7 +31,8 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
         model = build_model(settings, configuration.topology, key, client)
         keys = InheritedKeys(configuration.environ)
         redact = Redaction(configuration.environ).text
-        yield Agent(model, _NAME, redact=redact, run_key=keys.run_key)
+        recovery = parse_recovery(settings.recovery)
+        yield Agent(model, _NAME, redact=redact, run_key=keys.run_key, recovery=recovery)
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:

@@ -22,6 +22,7 @@ from tests.upstream import ReceivedRequest, Upstream, requests_of
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import Address
 from wirefault.history.events import Event
+from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult
 from wirefault.wiring.links import lab_links
@@ -163,7 +164,8 @@ def context_in(topology: Topology, events: list[Event], **options: Any) -> Attem
 def run_agent(topology: Topology, *replies: Any, clock: Clock | None = None, **options: Any) -> AttemptRun:
     """One attempt of the agent, its model following the script; ``options``: settings, run, attempt."""
     clock, model, events = clock or Clock(), Script(replies=list(replies)), list[Event]()
-    agent = Agent(model, "subject", sleep=clock.sleep, clock=clock)
+    recovery = parse_recovery(options.get("recovery", ""))
+    agent = Agent(model, "subject", sleep=clock.sleep, clock=clock, recovery=recovery)
     result = agent("the prompt", context_in(topology, events, **options))
     return AttemptRun(result, events, model, clock.slept)
 

@@ -37,6 +37,7 @@ from wirefault.history.events import (
     ModelCall,
     Note,
     PipeServer,
+    RecoveryTried,
     Report,
     RunFinished,
     RunSealed,
@@ -72,6 +73,8 @@ EVENTS = [
     TRY,
     CALL,
     ToolCallRefused(1.0, "1-1", 1, 1, 0, "search_v2", '{"q": "a', "malformed", "cut off"),
+    RecoveryTried(1.0, "1-1", 1, "retry", 2, True, 0.1, "idempotency key", "search", 1),
+    RecoveryTried(1.0, "1-1", 1, "checkpoint", 1, False, 0.1, ""),
     AttemptEnded(
         "1-1", 1, 1.0, 2.0, 1000.0, "report", Report("done", "42", [{"value": 42}]), "42", None, None
     ),

@@ -13,6 +13,7 @@ from wirefault.history.events import (
     AttemptEnded,
     FaultsSet,
     Note,
+    RecoveryTried,
     Report,
     RunFinished,
     ToolCalled,
@@ -123,6 +124,13 @@ def test_other_events_make_no_line(log_lines):
 
 REFUSED = ToolCallRefused(5.0, "1-1", 1, 1, 0, "get_wether", "{}", "unknown_tool", "no such tool")
 SET = FaultsSet(6.0, "1-1", 1, 1, "{}", ["a"])
+
+
+def test_recovery_line_has_strategy_and_what_was_preserved(log_lines):
+    event = RecoveryTried(1.0, "1-1", 1, "retry", 2, True, 0.25, "idempotency key", "calendar", 1)
+    [line] = log_lines(event)
+    assert line["event"] == "recovery" and line["success"] is True and line["strategy"] == "retry"
+    assert line["message"] == ("retry 2 on calendar: recovered after 0.25 s; preserved: idempotency key")
 
 
 def test_every_line_has_time_event_message_and_run(log_lines):

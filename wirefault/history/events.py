@@ -48,6 +48,7 @@ from wirefault.history.run_events import (
     NeverCalled,
     Note,
     PipeServer,
+    RecoveryTried,
     RefusalReason,
     Report,
     RunFinished,
@@ -95,6 +96,7 @@ __all__ = [
     "NeverCalled",
     "Note",
     "PipeServer",
+    "RecoveryTried",
     "RefusalReason",
     "Report",
     "RunFinished",
@@ -125,6 +127,7 @@ Event = (
     | ToolTry
     | ToolCalled
     | ToolCallRefused
+    | RecoveryTried
     | AttemptEnded
     | TurnStarted
     | WentPastLab

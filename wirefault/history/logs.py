@@ -21,6 +21,7 @@ from wirefault.history.events import (
     FaultsSet,
     Note,
     PipeServer,
+    RecoveryTried,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -83,6 +84,9 @@ class Logs:
             case ToolCallRefused():
                 message = f"{event.tool} not called: {event.why}"
                 self.line("tool_call_refused", message, event.t, **_fields(event, "episode attempt tool why"))
+            case RecoveryTried():
+                fields = _fields(event, "episode attempt strategy number success seconds preserved link call")
+                self.line("recovery", recovery_message(event), event.t, **fields)
             case AttemptArmed():
                 for toxic in event.toxics:
                     self.line(
@@ -143,6 +147,15 @@ def faults_set_message(event: FaultsSet) -> str:
         f"configuration {event.number}: faults set on the lab: {', '.join(event.entries) or 'none'};"
         f" in force in prompt {event.episode}, attempt {event.attempt}"
     )
+
+
+def recovery_message(event: RecoveryTried) -> str:
+    """Return the sentence that describes an attempt to recover."""
+    where = f" on {event.link}" if event.link else ""
+    how = "recovered" if event.success else "did not help"
+    notes = [event.detail, f"preserved: {event.preserved}" if event.preserved else ""]
+    text = f"{event.strategy} {event.number}{where}: {how} after {event.seconds:.2f} s"
+    return "; ".join([text, *filter(None, notes)])
 
 
 def log_error(folder: Path, message: str) -> str | None:

@@ -102,6 +102,24 @@ class ToolCallRefused:
 
 
 @dataclass(frozen=True)
+class RecoveryTried:
+    """One attempt of the subject to recover from a failure, by one of the strategies of ``RECOVERY``."""
+
+    t: float
+    episode: str
+    attempt: int
+    strategy: str  # its name in ``RECOVERY``
+    number: int  # from 1, of this strategy in this call, or in this attempt outside any call
+    success: bool
+    seconds: float  # that it took, waits included
+    preserved: str  # what it kept that would have been lost otherwise, in words; empty: nothing
+    link: Annotated[str, omitted_if("")] = ""
+    call: Annotated[int, omitted_if(0)] = 0  # as in ``ToolTry``; 0: no tool call
+    detail: Annotated[str, omitted_if("")] = ""  # such as a breaker's change of state
+    event: Literal["recovery"] = "recovery"
+
+
+@dataclass(frozen=True)
 class Report:
     """The subject's structured report. Each value: ``{"value": number or text, "unit": text or None}``."""
 

@@ -16,6 +16,7 @@ from wirefault.history.events import (
     Exchange,
     ModelCall,
     NeverCalled,
+    RecoveryTried,
     RunFinished,
     ToolCallRefused,
     ToolTry,
@@ -62,6 +63,15 @@ class LinkLatency:
 
 
 @dataclass(frozen=True)
+class RecoveryCount:
+    """How often a strategy of ``RECOVERY`` was tried in a run, and with success; ``seconds`` in all."""
+
+    tried: int
+    succeeded: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Summary:
     """The results of a run.
 
@@ -80,6 +90,7 @@ class Summary:
     ``lab_files``: the lab's data files other than the shipped ones, by their variable.
     ``never_called``: links and hosts that the run's files name and that the agent never called.
     ``went_past``: the connections that bypassed the lab.
+    ``recoveries``: what the agent tried to recover from failures, by strategy.
     ``remarks`` are for people: all that is not as it should be, in words.
     """
 
@@ -118,6 +129,7 @@ class Summary:
     faults_name: str = ""
     lab_files: Mapping[str, str] = field(default_factory=dict)
     never_called: list[NeverCalled] = field(default_factory=list)
+    recoveries: dict[str, RecoveryCount] = field(default_factory=dict)
 
     @property
     def lab_failed_because(self) -> str:
@@ -161,6 +173,7 @@ class Summary:
             "went_past": [asdict(past) for past in self.went_past],
             "findings": [asdict(finding) for finding in self.findings],
             "never_called": [asdict(name) for name in self.never_called],
+            "recoveries": {strategy: asdict(count) for strategy, count in self.recoveries.items()},
             "reproducible": self.reproducible,
         }
 
@@ -227,6 +240,29 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         faults_name=started.faults_name,
         lab_files=started.lab_files,
         never_called=finished.never_called if finished else [],
+        recoveries=recovery_counts(events),
+    )
+
+
+def recovery_counts(events: Iterable[Event]) -> dict[str, RecoveryCount]:
+    """Return how often each strategy was tried, by its name."""
+    tried: dict[str, list[RecoveryTried]] = {}
+    for event in events:
+        if isinstance(event, RecoveryTried):
+            tried.setdefault(event.strategy, []).append(event)
+    return {
+        strategy: RecoveryCount(
+            len(tries), sum(each.success for each in tries), round(sum(each.seconds for each in tries), 3)
+        )
+        for strategy, tries in sorted(tried.items())
+    }
+
+
+def recoveries_text(recoveries: Mapping[str, RecoveryCount]) -> str:
+    """Return for example ``retry 3 of 5 (1.2 s), breaker 1 of 1 (0.0 s)``; empty if nothing was tried."""
+    return ", ".join(
+        f"{strategy} {count.succeeded} of {count.tried} ({count.seconds:.1f} s)"
+        for strategy, count in recoveries.items()
     )
 
 

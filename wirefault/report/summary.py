@@ -17,7 +17,7 @@ from wirefault.judging.evidence.record import DeliveredBy, FaultStage
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate
-from wirefault.judging.summary import Summary, counted
+from wirefault.judging.summary import Summary, counted, recoveries_text
 from wirefault.judging.usage import ModelUsage
 from wirefault.report.console import STYLES
 from wirefault.report.next_command import command_on_run
@@ -214,6 +214,8 @@ def _facts(summary: Summary) -> Text:
     text = Text(f"request to armed: p50 {_ms(arming['p50'])}, p99 {_ms(arming['p99'])} ms, n = {arming['n']}")
     text.append(f"   toxics left: {left}\n")
     text.append("".join(f"{line}\n" for line in usage_lines(summary.model_usage)))
+    if summary.recoveries:
+        text.append(f"recoveries that helped: {recoveries_text(summary.recoveries)}\n")
     because = "; ".join(summary.not_reproducible_because)
     return text.append("reproducible: " + (f"no, because {because}" if because else "yes"))
 

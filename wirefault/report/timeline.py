@@ -19,6 +19,7 @@ from wirefault.history.events import (
     FaultsSet,
     ModelCall,
     PipeServer,
+    RecoveryTried,
     RunStarted,
     SocketMessage,
     ToolCalled,
@@ -28,6 +29,7 @@ from wirefault.history.events import (
     WentPastLab,
     WorldRead,
 )
+from wirefault.history.logs import recovery_message
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, by_control, findings_by_control, judge_trace
@@ -53,6 +55,7 @@ LineKind = Literal[
     "got",  # a reply without a fault
     "result",  # the tool result that the model received
     "refused",  # a call that the subject refused
+    "recovery",  # an attempt of the subject to recover
     "past lab",  # a connection outside every link
     "effect",  # a change in the world
     "error",
@@ -342,6 +345,8 @@ def _others(
             case ToolCallRefused():
                 text = f"{event.tool}({event.arguments}) refused by the subject, {event.why}: {event.detail}"
                 yield event.t, [TimelineLine("refused", text, event.t)]
+            case RecoveryTried():
+                yield event.t, [TimelineLine("recovery", recovery_message(event), event.t)]
             case WentPastLab():
                 size = "" if event.sent is None else f": {event.sent} bytes sent, {event.received} received"
                 yield event.t, [TimelineLine("past lab", event.text + size, event.t)]

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 
 from wirefault.core.errors import InputError
 from wirefault.faults.sets.fault_set import MAX_CHAOS_LEVEL
+from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.budgets import canonical_budgets, canonical_prices
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, parse_list
 from wirefault.wiring.links import lab_links
@@ -126,6 +127,12 @@ class Settings(BaseModel):
         " recorded as shadows, never applied",
     )
 
+    recovery: str = Field(
+        "",
+        description="the mitigations of the lab's agent: `name(parameter=value, ...)`, comma separated;"
+        " empty: as TOOL_LIMIT, IDEMPOTENCY and FALLBACK say; none: no retry, no keys",
+    )
+
     audit_writes: str = Field(
         "",
         description="set by an audit: who answers writes, their server or the clean run's replies; JSON",
@@ -158,6 +165,11 @@ class Settings(BaseModel):
     @classmethod
     def _canonical_toxics(cls, text: str) -> str:
         return ",".join(str(spec) for spec in parse_list(text))
+
+    @field_validator("recovery")
+    @classmethod
+    def _canonical_recovery(cls, text: str) -> str:
+        return str(parse_recovery(text))
 
     @field_validator("shadow")
     @classmethod

@@ -13,7 +13,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import Check
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.conduct import masked
-from wirefault.judging.summary import Summary
+from wirefault.judging.summary import Summary, recoveries_text
 from wirefault.report.experiment import agent_line, measures_text, population_line
 from wirefault.report.page.episode import EpisodeCard, event_anchor
 from wirefault.report.page.parts import (
@@ -118,6 +118,8 @@ def _run_facts(summary: Summary) -> Iterator[tuple[str, str]]:
     if usage.with_usage:
         tokens = f"{usage.tokens_in} in, {usage.tokens_out} out"
         yield "model tokens", tokens + (f", {usage.cost_usd:.4g} USD" if usage.cost_usd is not None else "")
+    if summary.recoveries:
+        yield "recoveries that helped", recoveries_text(summary.recoveries)
     because = "; ".join(summary.not_reproducible_because)
     yield "reproducible", f"no, because {because}" if because else "yes"
 
