@@ -31,7 +31,7 @@ DRAW = "faults draw found --n 1"
 OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
-    "report": ("--html",),
+    "report": ("--html", "--md"),
     "compare": ("--html", "--baseline"),
     "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again"),
 }

@@ -18,7 +18,10 @@ def test_hostile_characters_leave_readable_xml(character: str) -> None:
     text = f"no{character} duplicate"
     check = Check(text, text, "deviated", expected=text, evidence=(text,))
     result = SimpleNamespace(
-        plan=SimpleNamespace(experiment=SimpleNamespace(title=text)), judged=SimpleNamespace(checks=[check])
+        plan=SimpleNamespace(experiment=SimpleNamespace(title=text), arms=[]),
+        judged=SimpleNamespace(checks=[check]),
+        arms=[],
+        timing={},
     )
     root = ElementTree.fromstring(junit([cast(ExperimentResult, result)]).partition("?>")[2])
     case = root.find("testsuite/testcase")

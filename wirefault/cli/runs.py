@@ -12,9 +12,10 @@ import shutil
 import sys
 import tarfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_
 if TYPE_CHECKING:
     from wirefault.experiments.evidence import Evidence
     from wirefault.experiments.recorded import RecordedArm, Recording
+    from wirefault.experiments.run_experiment import ExperimentResult
     from wirefault.judging.judge import ByControl
     from wirefault.judging.summary import Summary
 
@@ -237,49 +239,77 @@ def compare_command(
 @_json
 @option("--junit", type=click.Path(allow_dash=True), metavar="FILE|-", help="Write the verdict as JUnit XML.")
 @option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with everything.")
+@option(
+    "--md",
+    type=click.Path(allow_dash=True),
+    metavar="FILE|-",
+    help="Write the page's short form as Markdown.",
+)
 def report_command(
-    run: str, file: Path | None, out: Path | None, as_json: bool, junit: str | None, html: Path | None
+    run: str,
+    file: Path | None,
+    out: Path | None,
+    as_json: bool,
+    junit: str | None,
+    html: Path | None,
+    md: str | None,
 ) -> None:
     """Show an experiment's verdict, computed from its histories. Runs nothing.
 
     Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
     """
     name = _resolved(run, out)
-    if html is not None:
+    if html is not None or md is not None:
+        from wirefault.report.page.markdown import markdown
         from wirefault.report.page.write import page_content, write_page_to
 
-        write_page_to(page_content(_recording(name, out)), html)
-        click.echo(f"page: {html}", err=True)
-    if name not in saved_ids(logs_in(environ_below(out))):
-        if junit is not None:
+        recording = _recording(name, out)
+        content = page_content(recording)
+        if html is not None:
+            write_page_to(content, html)
+            click.echo(f"page: {html}", err=True)
+        if md is not None:
+            _write_output("--md", md, markdown(content, recording))
+    logs = logs_in(environ_below(out))
+    result = _judged(name, out, as_json, [file] if file else []) if name in saved_ids(logs) else None
+    if junit is not None:
+        from wirefault.report.experiment import junit as junit_text
+
+        if result is None:
             raise InputError(f"--junit: {name} is a run without a hypothesis")
-        sys.exit(_verify_run(name, logs_in(environ_below(out)), "", as_json))
-    sys.exit(_report(name, out, as_json, junit, [file] if file else []))
+        _write_output("--junit", junit, junit_text([result]))
+    # a document on standard output is alone there
+    with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
+        code = _show_report(result, out, as_json) if result else _verify_run(name, logs, "", as_json)
+    sys.exit(code)
 
 
-def _report(
-    experiment: str,
-    out: Path | None,
-    as_json: bool,
-    junit_file: str | None = None,
-    files: Sequence[Path] = (),
-) -> int:
-    from wirefault.cli.running import saved_experiment, show_verdict
+def _write_output(option_name: str, file: str, text: str) -> None:
+    """Write to the file, or to standard output for ``-``. Raises ``InputError``."""
+    if file == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{option_name} {file}: {error.strerror}") from None
+
+
+def _judged(name: str, out: Path | None, as_json: bool, files: Sequence[Path] = ()) -> ExperimentResult:
+    from wirefault.cli.running import saved_experiment
     from wirefault.experiments.run_experiment import judged_again
-    from wirefault.report.experiment import arm_line, junit
+
+    _unaltered(logs_in(environ_below(out)), name, as_json)
+    return judged_again(saved_experiment(name, out, files))
+
+
+def _show_report(result: ExperimentResult, out: Path | None, as_json: bool) -> int:
+    from wirefault.cli.running import show_verdict
+    from wirefault.report.experiment import arm_line
     from wirefault.report.terminal import plain_console
 
-    _unaltered(logs_in(environ_below(out)), experiment, as_json)
-    result = judged_again(saved_experiment(experiment, out, files))
     evidence = result.saved.evidence
-    if junit_file is not None and junit_file != "-":
-        try:
-            Path(junit_file).write_text(junit([result]), encoding="utf-8")
-        except OSError as error:
-            raise InputError(f"--junit {junit_file}: {error.strerror}") from None
-    if junit_file == "-":
-        sys.stdout.write(junit([result]))
-    elif as_json:
+    if as_json:
         _print_object({**result.as_json(), "evidence": evidence.as_json()})
     else:
         console = plain_console()
@@ -319,7 +349,7 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
         sys.exit(_verify_run(name, logs, prompts, as_json, event))
     _unaltered(logs, name, as_json)
     different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs)]
-    code = _report(name, out, as_json)
+    code = _show_report(_judged(name, out, as_json), out, as_json)
     for line in different:
         click.echo(f"differs from the recorded outcome: {line}", err=True)
     sys.exit(UNKNOWN if different else code)

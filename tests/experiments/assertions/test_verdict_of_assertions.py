@@ -111,6 +111,16 @@ def test_arm_without_delivered_faults_leaves_assertions_unknown(tmp_path: Path) 
     assert judged.verdict == "unknown" and not any(check.assertion for check in judged.checks)
 
 
+def test_junit_skips_statements_of_arms_that_were_not_run(tmp_path: Path) -> None:
+    saved = saved_with(tmp_path, {"answer_contains": "Rome"})
+    write_arm(saved, "Rome", "Rome")
+    result = ExperimentResult(saved, [CONTROL], judge_experiment([CONTROL]), timing={"seconds": 2.5})
+    [suite] = ElementTree.fromstring(junit([result]))
+    skipped = [case.get("name") for case in suite if case.find("skipped") is not None]
+    assert "answer_contains: Rome" in skipped and suite.get("skipped") == str(len(skipped))
+    assert suite.get("time") == "2.500"
+
+
 def test_compared_arms_show_assertions(tmp_path: Path) -> None:
     saved = saved_with(tmp_path, {"answer_contains": "Rome"}, "completes")
     write_arm(saved, "Rome", "Paris")
