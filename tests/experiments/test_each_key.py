@@ -367,6 +367,14 @@ CASES = [
         "matrix.subjects",
     ),
     Case(
+        "arms",
+        {"arms": {"a": {}, "b": {}}},
+        lambda p: [plan.experiment.title for plan in p],
+        ["x [a]", "x [b]"],
+        {"arms": {"a": {}}},
+        "arms: has 1",
+    ),
+    Case(
         "matrix.prompts",
         matrix(prompts=["p.json"]),
         keys,
@@ -411,7 +419,7 @@ def keys_of(kind: type[BaseModel], before: str = "") -> Iterator[str]:
         key = field.alias or name
         parts = [part for part in (field.annotation, *get_args(field.annotation)) if isinstance(part, type)]
         inner = [part for part in parts if issubclass(part, BaseModel) and part is not Budgets]
-        if inner and name != "variants":
+        if inner and name not in ("variants", "arms"):
             for part in inner:
                 yield from keys_of(part, f"{before}{key}.")
         else:

@@ -85,7 +85,7 @@ def test_folder_files_are_read_by_name(tmp_path: Path) -> None:
 
 def test_python_experiment_equals_yaml() -> None:
     experiment = Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicate"])
-    assert list(experiment.arms) == ["method"]
+    assert list(experiment.faulted_arms) == ["method"]
     with pytest.raises(ValueError, match="is not a measure; did you mean 'duplicate'"):
         Experiment(title="x", method=Arm(faults="heavy"), hypothesis=["no duplicat"])
 

@@ -82,7 +82,7 @@ def test_matrix_in_python_is_the_arms_of_one_experiment(tmp_path: Path) -> None:
     matrix = Matrix(faults=["unavailable", "hang"], doses=[0.5, 1])
     experiment = Experiment(subject=str.upper, prompts=["x"], checks=["no crash"], matrix=matrix)
     read = python_experiment(experiment, tmp_path).experiment
-    assert list(read.arms) == ["unavailable-x0.5", "unavailable-x1", "hang-x0.5", "hang-x1"]
+    assert list(read.faulted_arms) == ["unavailable-x0.5", "unavailable-x1", "hang-x0.5", "hang-x1"]
     assert read.subject is str.upper
     several = experiment.model_copy(
         update={"matrix": Matrix(faults=["hang"], settings={"tool_limit": [1, 2]})}

@@ -230,6 +230,9 @@ def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Seque
     _check(context, way)
     how = RunOptions(**{name: chosen[name] for name in _OF_ARMS})
     if chosen["resume"]:
+        code = running.resume_tournament(chosen["resume"], how, targets)
+        if code is not None:
+            return code
         saved = running.resumed_experiment(chosen["resume"], how.out, targets)
     else:
         saved = running.repeated_experiment(

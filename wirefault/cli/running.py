@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -35,8 +36,19 @@ from wirefault.experiments.index import last_run_of
 from wirefault.experiments.plan import ExperimentPlan, levels_of, plan_experiment, plan_plain_run, stressed
 from wirefault.experiments.recorded import recording_of, repeated_part, saved_plan
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in, run_experiment
+from wirefault.experiments.run_tournament import (
+    Tournament,
+    TournamentResult,
+    agent_of,
+    contests_in,
+    is_next_arm,
+    is_tournament,
+    load_tournament,
+    run_tournament,
+    save_tournament,
+)
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
-from wirefault.experiments.verdict import Check
+from wirefault.experiments.verdict import ArmResult, Check
 from wirefault.faults.sets.presets import find_set
 from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.events import RunFinished
@@ -64,6 +76,7 @@ from wirefault.report.summary import findings_table, print_summary
 from wirefault.report.surface import print_surface
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import plain_console
+from wirefault.report.tournament import print_tournament
 from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.episode_faults import draws_for_used
@@ -158,7 +171,13 @@ def plans_of(targets: Iterable[Path], how: RunOptions) -> list[ExperimentPlan]:
     if not selected:
         tags = sorted({tag for each in read for tag in each.experiment.tags})
         raise InputError(f"--filter: no experiment has this title or tag; tags: {', '.join(tags) or 'none'}")
-    plans = [plan_experiment(each, environ) for each in selected]
+    plans: list[ExperimentPlan] = []
+    for each in selected:
+        plan = plan_experiment(each, environ)
+        if plans and is_next_arm(plans[-1], plan) and each.experiment.seed is None:
+            seeded = each.experiment.model_copy(update={"seed": plans[-1].seed})
+            plan = plan_experiment(replace(each, experiment=seeded), environ)
+        plans.append(plan)
     for line in dict.fromkeys(line for plan in plans for line in plan.notes):
         print_to_stderr(f"warning: {line}")
     return plans
@@ -198,12 +217,19 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
         if how.engine == "local" and not plan.subject:  # another machine may have what is missing here
             check_program(plan.configuration.wiring, plan.configuration.environ)
     results: list[ExperimentResult] = []
-    for plan in plans:
-        results.append(run_and_show(saved_anew(plan), how))
-        if results[-1].code == INTERRUPTED or (how.fail_fast and results[-1].code):
+    objects: list[dict[str, Any]] = []
+    contests = list(contests_in(plans))
+    for contest in contests:
+        if agent_of(contest[0]):
+            tournament = run_and_show_tournament(_tournament_anew(contest), how)
+            results += tournament.results
+            objects.append(tournament.as_json())
+        else:
+            results.append(run_and_show(saved_anew(contest[0]), how))
+            objects.append(results[-1].as_json())
+        if results[-1].code == INTERRUPTED or (how.fail_fast and any(each.code for each in results)):
             break
-    objects = [result.as_json() for result in results]
-    text = json.dumps(objects if len(plans) > 1 else objects[0], ensure_ascii=False) + "\n"
+    text = json.dumps(objects if len(contests) > 1 else objects[0], ensure_ascii=False) + "\n"
     if how.as_json:
         sys.stdout.write(text)
     if how.output is not None:
@@ -213,11 +239,65 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
     return min((result.code for result in results), key=_GRAVITY.index)
 
 
+def _tournament_anew(plans: Sequence[ExperimentPlan]) -> Tournament:
+    """Save the plans of its arms under a new id. Raises ``UserError``."""
+    with _explained_file_errors():
+        return save_tournament(plans, new_run_id())
+
+
+def run_and_show_tournament(tournament: Tournament, how: RunOptions) -> TournamentResult:
+    """Run the rest of each arm and show how the arms compare. Raises ``UserError``."""
+    console = plain_console(stderr=how.as_json)
+    result = run_tournament(
+        tournament,
+        lambda saved: run_and_show(saved, how),
+        print_to_stderr,
+        lambda arm: arm.code == INTERRUPTED or (how.fail_fast and arm.code != 0),
+    )
+    show_tournament(console, result, how.out, page=True)
+    return result
+
+
+def show_tournament(
+    console: Console, result: TournamentResult, out: Path | None, *, page: bool = False
+) -> None:
+    """Show how the arms compare, and how to resume. ``page``: write its page, too."""
+    print_tournament(console, result)
+    tournament = result.tournament
+    if any(each.can_be_resumed for each in result.results):
+        words = ["wirefault", "run", "--resume", tournament.id, *([f"--out={out}"] if out else [])]
+        console.print(f"to resume it: {shlex.join(words)}", soft_wrap=True)
+    console.print(f"tournament: wirefault report {tournament.id}", soft_wrap=True)
+    if page:
+        from wirefault.report.page.tournament import tournament_page_line
+
+        print_to_stderr(tournament_page_line(result))
+
+
+def resume_tournament(name: str, how: RunOptions, files: Sequence[Path]) -> int | None:
+    """Run the rest of the tournament with that id; None if it is not one. Raises ``UserError``."""
+    environ = environ_below(how.out)
+    if not is_tournament(logs_in(environ), name):
+        return None
+    if files:
+        raise InputError(f"--resume {name}: a tournament takes no FILE; it must be signed by this user")
+    tournament = load_tournament(logs_in(environ), name, environ)
+    for saved in tournament.experiments:
+        saved.require_own_plan("--resume", with_code=False)
+    result = run_and_show_tournament(tournament, how)
+    if how.as_json:
+        sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
+    return min((each.code for each in result.results), key=_GRAVITY.index)
+
+
 def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions) -> int:
     """Run one experiment's faults at these levels, show how far it holds, return the exit code."""
     if len(targets) != 1 or files_meant(targets[0]) != list(targets):
         raise InputError("--levels: name one experiment")
-    [plan] = plans_of(targets, how)
+    plans = plans_of(targets, how)
+    if len(plans) > 1:
+        raise InputError("--levels: name one experiment, without `arms` and without a matrix of several")
+    [plan] = plans
     return run_saved(saved_anew(stressed(plan, levels_of(plan, levels))), how)
 
 
@@ -254,8 +334,16 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
             ),
             engine,
         )
-    show_verdict(console, result, how.out, page=True)
+    if agent_of(saved.plan) and not any(arm.hypothesis or arm.asserted for arm in _faulted(result)):
+        show_page(saved)  # it states nothing: the tournament compares it
+    else:
+        show_verdict(console, result, how.out, page=True)
     return result
+
+
+def _faulted(result: ExperimentResult) -> Iterator[ArmResult]:
+    calm = {arm.name for arm in result.plan.arms if arm.is_calm}
+    return (arm for arm in result.arms if arm.name not in calm)
 
 
 def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[RunProgress | None]:

@@ -258,6 +258,8 @@ def report_command(
 
     Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
     """
+    if (code := _report_tournament(run, out, as_json, junit, html, md)) is not None:
+        sys.exit(code)
     name = _resolved(run, out)
     if html is not None or md is not None:
         from wirefault.report.page.markdown import markdown
@@ -282,6 +284,39 @@ def report_command(
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
         code = _show_report(result, out, as_json) if result else _verify_run(name, logs, "", as_json)
     sys.exit(code)
+
+
+def _report_tournament(
+    name: str, out: Path | None, as_json: bool, junit_file: str | None, html: Path | None, md: str | None
+) -> int | None:
+    """Show the tournament of that id; None if it is not one."""
+    environ = environ_below(out)
+    logs = logs_in(environ)
+    if f"{name}.1" not in saved_ids(logs):
+        return None
+    if md is not None:
+        raise InputError(
+            f"--md: {name} is a tournament: its page is written by --html, its figures by --json"
+        )
+    from wirefault.cli.running import show_tournament
+    from wirefault.experiments.run_tournament import load_tournament, result_of
+    from wirefault.report.experiment import junit
+    from wirefault.report.page.tournament import tournament_content
+    from wirefault.report.page.write import write_page_to
+    from wirefault.report.terminal import plain_console
+
+    result = result_of(load_tournament(logs, name, environ))
+    if html is not None:
+        write_page_to(tournament_content(result), html)
+        click.echo(f"page: {html}", err=True)
+    if junit_file is not None:
+        _write_output("--junit", junit_file, junit(list(result.results)))
+    if as_json and junit_file != "-":
+        _print_object(result.as_json())
+    elif junit_file != "-":
+        show_tournament(plain_console(), result, out)
+    codes = [each.code for each in result.results]
+    return DEVIATED if DEVIATED in codes else max(codes)
 
 
 def _write_output(option_name: str, file: str, text: str) -> None:

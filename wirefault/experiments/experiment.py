@@ -37,6 +37,7 @@ from wirefault.settings.budgets import BudgetsGiven
 from wirefault.settings.settings import NAMES
 from wirefault.subjects.function import check_function, function_label
 from wirefault.wiring.spec_file import Spec
+from wirefault.wiring.subject_spec import Command
 
 MAX_ARMS = 200
 _MAX_TITLE = 120
@@ -301,6 +302,41 @@ class Arm(Spec):
         return bool(self.faults or self.budgets or _striking(self.settings))
 
 
+class AgentArm(Spec):
+    """An arm of a tournament: how its agent differs from the agents of the other arms."""
+
+    command: Command | None = Field(
+        None, description="its agent's command, instead of the wiring's subject; run once per attempt"
+    )
+    subject: str | dict[str, Any] = Field(
+        "", description="its agent as in --subject, or a `subject` of a wiring; instead of `command`"
+    )
+    env: dict[str, str] = Field(
+        default_factory=dict, description="variables that its agent's process has in addition"
+    )
+    settings: Annotated[SettingValues, AfterValidator(_without_faults)] = Field(
+        default_factory=dict, description="settings of this arm only, such as `model`"
+    )
+    recovery: str | None = Field(
+        None, description="the mitigations of the lab's agent, as in the setting RECOVERY"
+    )
+
+    @property
+    def chosen_settings(self) -> dict[str, str | int | float]:
+        """Its settings with its mitigations."""
+        return {**self.settings, **({} if self.recovery is None else {"recovery": self.recovery})}
+
+    @model_validator(mode="after")
+    def _has_one_agent(self) -> AgentArm:
+        if self.command and self.subject:
+            raise ValueError("command: set `command` or `subject`, not both")
+        if self.env and isinstance(self.subject, str) and self.subject:
+            raise ValueError("env: needs a `command`, or the wiring's subject; --subject runs without one")
+        if self.recovery is not None and "recovery" in self.settings:
+            raise ValueError("recovery: is in `settings`, too")
+        return self
+
+
 class Experiment(Spec):
     """An experiment as written by a user. Paths are relative to the folder of its file."""
 
@@ -356,6 +392,10 @@ class Experiment(Spec):
     )
     method: Arm | None = Field(None, description="the only arm with faults, instead of `variants`")
     variants: dict[str, Arm] = Field(default_factory=dict, description="arms by name, each with faults")
+    arms: dict[str, AgentArm] = Field(
+        default_factory=dict,
+        description="a tournament: agents by name, compared under identical schedules of these faults",
+    )
     matrix: Matrix | None = Field(
         None, description="every combination of these, each with its own control where that differs"
     )
@@ -372,7 +412,7 @@ class Experiment(Spec):
         return Terms(self.confidence, self.population)
 
     @property
-    def arms(self) -> dict[str, Arm]:
+    def faulted_arms(self) -> dict[str, Arm]:
         """The arms with faults, by name."""
         if self.faults:
             return {METHOD: Arm(faults=self.faults)}
@@ -381,7 +421,7 @@ class Experiment(Spec):
     @property
     def has_faults(self) -> bool:
         """Whether an arm has faults; else its checks carry the verdict alone."""
-        return bool(self.arms or self.matrix)
+        return bool(self.faulted_arms or self.matrix)
 
     @property
     def is_in_place(self) -> bool:
@@ -400,8 +440,10 @@ class Experiment(Spec):
 
     @property
     def steady(self) -> list[str]:
-        """The statements for the control; checks alone need an agent that answers, not an oracle."""
-        if self.checks and "steady_state" not in self.model_fields_set:
+        """The statements for the control; checks alone, and a tournament, need an agent that answers, not an
+        oracle.
+        """
+        if (self.checks or self.arms) and "steady_state" not in self.model_fields_set:
             return list(_ANSWERS)
         return list(self.steady_state)
 
@@ -415,6 +457,18 @@ class Experiment(Spec):
             return {**data, "title": "; ".join(filter(None, names))[:_MAX_TITLE] or "its checks hold"}
         return data
 
+    def _check_tournament(self) -> None:
+        """Raise ``ValueError`` for arms that cannot be compared."""
+        if self.arms and self.is_in_place:
+            raise ValueError("arms: each names its agent; leave out `subject`")
+        if self.arms and not (self.has_faults or self.faults):
+            raise ValueError("arms: missing faults: set `method` or `variants`")
+        for name, arm in self.arms.items():
+            if not _ARM_NAME.fullmatch(name):
+                raise ValueError(f"arms.{name}: a name is 1 to 40 of letters, digits and ._-")
+            if self.subject and (arm.command or arm.subject or arm.env):
+                raise ValueError(f"arms.{name}: the experiment's `subject` replaces its agent: leave it out")
+
     @model_validator(mode="after")
     def _is_complete(self) -> Experiment:
         if not self.title:
@@ -422,6 +476,7 @@ class Experiment(Spec):
         if len(set(self.perturb)) < len(self.perturb):
             raise ValueError("perturb: names a perturbation twice")
         own = bool(self.matrix and self.matrix.faults)
+        self._check_tournament()
         if self.limits.episodes is not None and not self.until_decided:
             raise ValueError("limits.episodes: needs `until_decided: true`, or --until-decided")
         ways = bool(self.method) + bool(self.variants) + own + bool(self.faults)
@@ -437,7 +492,7 @@ class Experiment(Spec):
                         "prompts: next_turn: must be a top-level function of an importable module: the agent"
                         " runs in another process"
                     )
-        for name, arm in self.arms.items():
+        for name, arm in self.faulted_arms.items():
             if not _ARM_NAME.fullmatch(name) or name in (CONTROL, AFTER, ALONE):
                 raise ValueError(
                     f"variants.{name}: a name is 1 to 40 of letters, digits and ._-, not {CONTROL}"
@@ -449,7 +504,8 @@ class Experiment(Spec):
                     f"{name}: missing faults: set `faults`, `budgets`, or toxic_prob or error_prob in"
                     " `settings`"
                 )
-            if not any((self.hypothesis, self.assertions, self.checks, arm.hypothesis, arm.assertions)):
+            stated = (self.hypothesis, self.assertions, self.checks, arm.hypothesis, arm.assertions)
+            if not any(stated) and not self.arms:
                 raise ValueError(
                     f"{name}: missing hypothesis: state what must hold (success == all), or add assertions"
                 )

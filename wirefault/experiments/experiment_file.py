@@ -11,7 +11,7 @@ from typing import Any
 
 from wirefault.core.errors import InputError
 from wirefault.experiments.chaos_toolkit import is_chaos_toolkit, refusal
-from wirefault.experiments.experiment import Arm, Baseline, Experiment, Matrix, expanded
+from wirefault.experiments.experiment import AgentArm, Arm, Baseline, Experiment, Matrix, expanded
 from wirefault.experiments.safety import BlastRadius, Safety, Spending
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
 from wirefault.wiring.wiring import names_links
@@ -37,19 +37,18 @@ def load_experiment(path: Path, changes: Mapping[str, Any] | None = None) -> Exp
 def python_experiment(experiment: Experiment, folder: Path) -> ExperimentFile:
     """Return an experiment made in Python, with the arms of its matrix.
 
-    Raises ``InputError`` for a matrix that makes several experiments.
+    Raises ``InputError`` for a matrix or ``arms`` that make several experiments.
     """
     file = SpecFile("Experiment", experiment.model_dump(exclude_unset=True))
-    if experiment.matrix is None:
+    if experiment.matrix is None and not experiment.arms:
         return ExperimentFile(experiment, folder, file)
     return _only_one(list(_experiments_in(file, folder)))
 
 
 def _only_one(loaded: Sequence[ExperimentFile]) -> ExperimentFile:
     if len(loaded) > 1:
-        raise loaded[0].file.error(
-            ("matrix",), f"makes {len(loaded)} experiments, but only one can be run here"
-        )
+        key = "arms" if loaded[0].experiment.arms else "matrix"
+        raise loaded[0].file.error((key,), f"makes {len(loaded)} experiments, but only one can be run here")
     return loaded[0]
 
 
@@ -72,6 +71,9 @@ def load_experiments(path: Path, changes: Mapping[str, Any] | None = None) -> li
 
 
 def _experiments_in(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
+    if file.data.get("matrix") is None and file.data.get("arms") is not None:
+        yield from _tournament(file, folder)
+        return
     if file.data.get("matrix") is None:
         yield ExperimentFile(file.check(Experiment, (), _with_checked_arms(file)), folder, file)
         return
@@ -83,6 +85,31 @@ def _experiments_in(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
         raise file.error(("matrix",), str(error)) from None
     for data in cells:
         yield from _experiments_in(replace(file, data=data), folder)
+
+
+_MAX_AGENTS = 40
+
+
+def _tournament(file: SpecFile, folder: Path) -> Iterator[ExperimentFile]:
+    """Yield an experiment for each arm: the same but for its agent, with that arm alone in its ``arms``."""
+    whole: Experiment = file.check(Experiment, (), _with_checked_arms(file))
+    if not 2 <= len(whole.arms) <= _MAX_AGENTS:
+        problem = f"has {len(whole.arms)}; a tournament compares 2 to {_MAX_AGENTS}"
+        raise file.error(("arms",), problem)
+    for name, arm in whole.arms.items():
+        data = {
+            **file.data,
+            "title": arm_title(whole.title, name),
+            "arms": {name: file.data["arms"][name]},
+            "settings": {**whole.settings, **arm.chosen_settings},
+        }
+        of_arm = replace(file, data=data)
+        yield ExperimentFile(of_arm.check(Experiment, (), _with_checked_arms(of_arm)), folder, of_arm)
+
+
+def arm_title(title: str, name: str) -> str:
+    """The title of the experiment of one arm of a tournament."""
+    return f"{title} [{name}]"
 
 
 def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> list[ExperimentFile]:
@@ -146,6 +173,10 @@ def _with_checked_arms(file: SpecFile) -> dict[str, Any]:
     ):
         if data.get(key) is not None:
             data[key] = file.check(kind, (key,), data[key])
+    arms = data.get("arms")
+    if isinstance(arms, dict):
+        arms = {name: file.check(AgentArm, ("arms", name), arm or {}) for name, arm in arms.items()}
+        data["arms"] = arms
     variants = data.get("variants")
     if isinstance(variants, dict):
         data["variants"] = {name: file.check(Arm, ("variants", name), arm) for name, arm in variants.items()}

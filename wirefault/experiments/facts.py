@@ -40,6 +40,7 @@ from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.conduct import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.retries import kept_retry_after
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
@@ -159,6 +160,7 @@ class EpisodeFacts:
     calls; ``tries``: the failed ones of their tries. ``overshoot``: the largest share by which the episode
     exceeded one of its budgets; None without budgets or if that is unknown. ``unseen_writes``: why writes on
     a link may not be in the history. ``value``: the value axis of its outcome.
+    ``retry_after``: how many requests refused with Retry-After were sent again in time, and of how many.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
     control's, which ``findings`` counts, too. ``claim``: what the agent said, where no oracle checks it.
     """
@@ -195,6 +197,7 @@ class EpisodeFacts:
     tries: FailedTries = _NO_TRIES
     overshoot: float | None = None
     value: ValueAxis = "not_applicable"
+    retry_after: tuple[int, int] = (0, 0)
 
 
 def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, set[str]]:
@@ -330,6 +333,7 @@ def _facts(
         tries=calls.tries,
         overshoot=_overshoot(events, budgets, usage),
         value=judged.value,
+        retry_after=kept_retry_after(trace),
     )
 
 

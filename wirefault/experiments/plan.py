@@ -17,6 +17,7 @@ from wirefault.experiments.experiment import (
     ALONE,
     CONTROL,
     MAX_ARMS,
+    AgentArm,
     Arm,
     Experiment,
     FaultsGiven,
@@ -196,8 +197,11 @@ class ExperimentPlan:
 
     @property
     def sequential(self) -> SequentialPlan | None:
-        """How it runs until its claims are decided; None for a fixed number of episodes."""
-        if not self.experiment.until_decided:
+        """How it runs until its claims are decided; None for a fixed number of episodes.
+
+        The arms of a tournament run until the tournament is decided.
+        """
+        if not self.experiment.until_decided or self.experiment.arms:
             return None
         claims = {
             arm.name: [claim for text in arm.hypothesis for claim in sequential_claims(text)]
@@ -293,7 +297,7 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     steady = tuple(experiment.steady)
     arms = [
         _planned_arm(source_file, environ, wiring, base, prompts, name, arm)
-        for name, arm in experiment.arms.items()
+        for name, arm in experiment.faulted_arms.items()
     ]
     controls = PlannedArm(CONTROL, control.settings, steady), PlannedArm(AFTER, control.settings, steady)
     if not wiring.is_lab:
@@ -305,7 +309,7 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
         )
     calm = [controls[0], *map(controls[0].perturbed, others)]
     all_arms = with_shadows([*calm, *_each_perturbed(arms, others), controls[1]])
-    if experiment.until_decided:
+    if experiment.until_decided and not experiment.arms:
         _check_sequential(source_file, all_arms)
     return ExperimentPlan(
         experiment,
@@ -346,7 +350,8 @@ def _perturbed(
 
 def _replaced_subject(experiment: Experiment) -> str:
     """The name that replaces the wiring's subject; empty for a function of this process."""
-    return "" if experiment.is_in_place else str(experiment.subject)
+    own = [arm.subject for arm in experiment.arms.values() if isinstance(arm.subject, str) and arm.subject]
+    return own[0] if own else "" if experiment.is_in_place else str(experiment.subject)
 
 
 def _without_faults(
@@ -440,7 +445,7 @@ def _place_of_statement(experiment: Experiment, arm: str, text: str) -> tuple[st
     for key, texts in (("hypothesis", experiment.hypothesis), ("checks", experiment.checks)):
         if text in texts:
             return key, texts.index(text)
-    own = experiment.arms.get(arm)
+    own = experiment.faulted_arms.get(arm)
     if own is None or text not in own.hypothesis:
         return ("until_decided",)
     return *_place_of(experiment, arm), "hypothesis", own.hypothesis.index(text)
@@ -473,6 +478,32 @@ def _shadowed(control: PlannedArm, arms: Sequence[PlannedArm]) -> Settings:
 
 
 def _wiring(source_file: ExperimentFile) -> Wiring:
+    wiring = _common_wiring(source_file)
+    for name, arm in source_file.experiment.arms.items():  # one: a tournament is an experiment for each arm
+        wiring = _with_agent(source_file, wiring, name, arm)
+    return wiring
+
+
+def _with_agent(source_file: ExperimentFile, wiring: Wiring, name: str, arm: AgentArm) -> Wiring:
+    """The wiring with the agent of that arm of a tournament."""
+    data = dict(wiring.data)
+    if arm.command:
+        data["subject"] = {"command": arm.command}
+    elif isinstance(arm.subject, dict):
+        data["subject"] = arm.subject
+    if arm.env and not (isinstance(data.get("subject"), dict) and "http" not in data["subject"]):
+        problem = "needs an agent that is a process; the lab's agent has settings instead"
+        raise source_file.file.error(("arms", name, "env"), problem)
+    if arm.env:
+        data["subject"] = {**data["subject"], "env": {**data["subject"].get("env", {}), **arm.env}}
+    if data == wiring.data:
+        return wiring
+    where = f"{source_file.file.where}: arms.{name}"
+    built = build_wiring(SpecFile(where, data), wiring.folder)
+    return replace(built, file=wiring.file, arguments=wiring.arguments)
+
+
+def _common_wiring(source_file: ExperimentFile) -> Wiring:
     experiment = source_file.experiment
     if experiment.is_in_place:
         return wiring_in_place(experiment.wiring, source_file)

@@ -87,6 +87,8 @@ class SavedExperiment:
     evidence: Evidence = _NEW
     """The state of its files when it was saved or loaded."""
     retry_invalid: int = 0
+    extent: int | None = None
+    """The episodes of each arm that are run until now; all without one."""
     _looks: _Looks = field(default_factory=_Looks, compare=False, repr=False)
 
     @property
@@ -129,7 +131,7 @@ class SavedExperiment:
         """The prompts that the arm has to run until now; all, if their number is fixed."""
         prompts = self.plan.prompts_of(arm)
         if self.plan.sequential is None:
-            return prompts
+            return prompts[: self.extent]
         state = self._looks.state or self.look()
         # the control after the faults repeats what the one before them ran
         name = CONTROL if arm.is_control else arm.name
@@ -367,6 +369,8 @@ class SavedExperiment:
         experiment["title"] = redaction.text(str(experiment.get("title", "")))
         wiring = redaction.value(plan.configuration.wiring.dump())
         planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
+        if self.extent is not None:
+            planned["extent"] = self.extent
         prompts = {
             _prompts_name(perturbation): dump_prompts(of_arm)
             for perturbation, of_arm in {"": plan.prompts, **plan.perturbed}.items()
@@ -505,6 +509,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
         ]
         is_plain_run = [arm.name for arm in arms] == [PLAIN_RUN]  # a file cannot have this arm
         data_of_experiment = data["experiment"]
+        extent = int(data["extent"]) if "extent" in data else None
         experiment = (
             Experiment.model_construct(**data_of_experiment)
             if is_plain_run
@@ -535,7 +540,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
         perturbed=prompts,
     )
     facts = FactsStore(logs, folder / _FACTS, trusted=evidence.is_trusted, runs_code=evidence.is_own)
-    return SavedExperiment(folder, plan, facts, evidence)
+    return SavedExperiment(folder, plan, facts, evidence, extent=extent)
 
 
 def _write_json(logs: Path, path: Path, value: Any) -> None:

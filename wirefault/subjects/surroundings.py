@@ -25,7 +25,7 @@ from wirefault.subjects.functions.connections import VARIABLE as FUNCTIONS_VARIA
 from wirefault.subjects.process import OutputTail
 from wirefault.subjects.taps.tap import NO_TAP, Tap
 from wirefault.wiring.links import FUNCTIONS_HOST, FUNCTIONS_PORT, RETURN_PORT, SCRIPTED, Link
-from wirefault.wiring.subject_spec import CommandSpec, ServiceSpec
+from wirefault.wiring.subject_spec import CommandSpec, PythonSpec, ServiceSpec
 from wirefault.wiring.topology import Topology, topology_file
 from wirefault.wiring.wiring import Wiring
 
@@ -184,12 +184,14 @@ def make_surroundings(wiring: Wiring, configuration: Configuration, tap: Tap = N
     """Return the surroundings for a run of that wiring behind that tap."""
     topology = configuration.topology
     scripted = wiring.intercept is not None and wiring.intercept.models == "scripted"
+    subject = wiring.subject
+    own = subject.env if isinstance(subject, CommandSpec | ServiceSpec | PythonSpec) else {}
     environ = tap.environ(run_environ(configuration.environ, wiring.links, topology, scripted=scripted))
     return Surroundings(
         where=wiring.file or "the command line",
         folder=wiring.folder.absolute(),
         logs=configuration.logs.absolute(),
-        environ={**environ, **function_variables(wiring.links, topology, tap, environ)},
+        environ={**environ, **function_variables(wiring.links, topology, tap, environ), **own},
         links={link.name: link_address(link, topology) for link in wiring.links},
         redact=Redaction(configuration.environ).text,
         tap=tap,

@@ -69,6 +69,9 @@ _AnswerWay = Annotated[
     _one_of("stdout, json, {json: PATH} or {file: NAME}", ("stdout", "json"), "json"),
 ]
 _FOLDER = "its working folder, relative to the wiring's file"
+_ENV: dict[str, str] = Field(
+    default_factory=dict, description="more variables of its process, without those of links"
+)
 
 
 class CommandSpec(Spec):
@@ -83,6 +86,7 @@ class CommandSpec(Spec):
         description="where its answer is; json: in the last line of its output that is a JSON object",
     )
     folder: str = Field("", description=f"{_FOLDER}; default: a new one for each attempt")
+    env: dict[str, str] = _ENV
     show: bool | Literal["as-is"] = Field(
         False,
         description="show its output on standard error while it runs; as-is: on its own streams, with the"
@@ -124,6 +128,7 @@ class ServiceSpec(RequestSpec):
     )
     ready_within: float = Field(30, gt=0, le=600, description="seconds until it must be ready")
     folder: str = Field("", description=f"{_FOLDER}; default: that file's folder")
+    env: dict[str, str] = _ENV
 
 
 class HttpSpec(RequestSpec):
@@ -138,6 +143,7 @@ class PythonSpec(Spec):
 
     python: str = Field(description="MODULE:CALLABLE, in a module in the wiring's folder or an installed one")
     folder: str = Field("", description=f"{_FOLDER}; default: that file's folder")
+    env: dict[str, str] = _ENV
 
 
 SubjectSpec = CommandSpec | ServiceSpec | HttpSpec | PythonSpec | Literal["lab"]

@@ -23,18 +23,34 @@ _ENOUGH = 0.9
 _SECONDS_A_DAY = 86400
 
 
-def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
+def kept_retry_after(trace: EpisodeTrace) -> tuple[int, int]:
+    """Return how many requests that were refused with Retry-After were sent again, not too early; and of how
+    many.
+    """
+    waits = list(_waits(trace))
+    return sum(waited >= _ENOUGH * wanted for _, _, wanted, waited in waits), len(waits)
+
+
+def _waits(trace: EpisodeTrace) -> Iterator[tuple[Request, Request, float, float]]:
+    """Yield each refused request and the next one for the same, with the wanted and the actual wait in
+    seconds.
+    """
     for group in trace.repeated:
         for first, again in pairwise(group):
-            wanted = _retry_after(first)
-            waited = _waited(first, again)
-            if wanted and waited is not None and 0 <= waited < _ENOUGH * wanted:
-                span = f"{'of' if wanted < _SECONDS_A_DAY else 'in'} {span_in_words(wanted)}"
-                text = (
-                    f"{first.name} was sent again {span_in_words(waited)} after a Retry-After {span} "
-                    f"({first.status})"
-                )
-                yield Observation(text, first.ids + again.ids)
+            wanted, waited = _retry_after(first), _waited(first, again)
+            if wanted and waited is not None and waited >= 0:
+                yield first, again, wanted, waited
+
+
+def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
+    for first, again, wanted, waited in _waits(trace):
+        if waited < _ENOUGH * wanted:
+            span = f"{'of' if wanted < _SECONDS_A_DAY else 'in'} {span_in_words(wanted)}"
+            text = (
+                f"{first.name} was sent again {span_in_words(waited)} after a Retry-After {span} "
+                f"({first.status})"
+            )
+            yield Observation(text, first.ids + again.ids)
 
 
 def _retry_after(request: Request) -> float | None:

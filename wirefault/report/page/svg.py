@@ -178,6 +178,46 @@ def intervals(
 
 
 @dataclass(frozen=True)
+class Point:
+    """A share of 1 with its interval, against a cost."""
+
+    label: str
+    cost: float
+    share: float
+    low: float
+    high: float
+
+
+_PLANE = 220
+_LABEL_LEFT = 70
+"""Labels of points beyond this percentage of the width stand on the left of the point."""
+
+
+def shares_against(points: Sequence[Point], label: str, unit: str) -> Markup:
+    """Draw the share of each point upwards, with its interval, and its cost to the right."""
+    marks = ticks(0, max((point.cost for point in points), default=0) or 1)
+    step = marks[1] - marks[0] if len(marks) > 1 else marks[0] or 1
+    scale = linear(0, marks[-1] + step)
+
+    def height(share: float) -> float:
+        return round(12 + (1 - share) * (_PLANE - 24), 1)
+
+    parts = list(_axis(scale, marks, 0, _PLANE, unit))
+    for share in (0, 0.5, 1):
+        parts.append(_line(0, height(share), 100, height(share), "grid"))
+        parts.append(_text("0", height(share) - 3, f"{100 * share:g} %", "tick"))
+    for point in points:
+        x = scale(point.cost)
+        anchor, text = (
+            ("end", f"{point.label}\u2002") if x > _LABEL_LEFT else ("start", f"\u2002{point.label}")
+        )
+        parts.append(_line(x, height(point.low), x, height(point.high), "interval"))
+        parts.append(f'<circle cx="{x:g}%" cy="{height(point.share):g}" r="5" class="dot"/>')
+        parts.append(_text(f"{x:g}%", height(point.share) - 7, text, "label", anchor))
+    return _svg(_PLANE + _AXIS, parts, label, "intervals")
+
+
+@dataclass(frozen=True)
 class Span:
     """Part of a lane of a time line, in seconds; a request links to its event."""
 

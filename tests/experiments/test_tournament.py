@@ -1,0 +1,137 @@
+"""Several agents under the same faults: figures of each, pairs that share the error, groups and advice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.estimates import Terms
+from wirefault.experiments.facts import EpisodeFacts, Usage
+from wirefault.experiments.logical_calls import FailedCalls, FailedTries, LogicalCall
+from wirefault.experiments.tournament import Contestant, Table, table_of
+from wirefault.judging.oracle.outcome import Outcome
+from wirefault.judging.writes import WriteCount
+
+
+def order(executed: int, maybe: int = 0, same: str = "tea") -> WriteCount:
+    return WriteCount("POST /orders", "POST /orders of shop", same, True, executed, maybe)
+
+
+def facts(outcomes: Sequence[Outcome], writes: Sequence[WriteCount] = (), **more: Any) -> ArmFacts:
+    episodes = [
+        EpisodeFacts(f"order.r{number}", outcome, seconds=(1.0,), writes=tuple(writes), **more)
+        for number, outcome in enumerate(outcomes, start=1)
+    ]
+    return ArmFacts(len(episodes), episodes)
+
+
+def contestant(name: str, outcomes: Sequence[Outcome], *writes: WriteCount, **more: Any) -> Contestant:
+    return Contestant(name, facts(outcomes, writes, **more), facts(["success"] * len(outcomes), [order(1)]))
+
+
+def table(*arms: Contestant, **more: Any) -> Table:
+    return table_of("method", arms, Terms(), **more)
+
+
+def test_clear_winner_is_advised_and_losers_are_one_group() -> None:
+    compared = table(
+        contestant("none", ["false_success"] * 12, order(0)),
+        contestant("keyed", ["success"] * 12, order(1)),
+        contestant("retry", ["duplicate"] * 12, order(2)),
+    )
+    assert [each.arm for each in compared.standings] == ["keyed", "none", "retry"]
+    assert compared.advice.startswith("Use keyed: it succeeds more often than each other arm, by at least ")
+    assert [list(group) for group in compared.groups] == [["keyed"], ["none", "retry"]]
+    assert [(pair.first, pair.second) for pair in compared.pairings if pair.differs] == [
+        ("keyed", "none"),
+        ("keyed", "retry"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("writes", "none", "one", "more"),
+    [
+        ([order(0)], 1.0, 0.0, 0.0),
+        ([order(1)], 0.0, 1.0, 0.0),
+        ([order(2)], 0.0, 0.0, 1.0),
+        ([order(1, same="with another id")], 0.0, 1.0, 0.0),
+        ([order(0, maybe=1)], None, None, None),
+    ],
+)
+def test_effects_of_each_order(writes: list[WriteCount], none: Any, one: Any, more: Any) -> None:
+    figures = table(contestant("a", ["success"] * 4, *writes), contestant("b", ["success"] * 4)).standings
+    of_a = next(each for each in figures if each.arm == "a").figures
+    assert [of_a[name].value for name in ("no_effect", "one_effect", "more_effects")] == [none, one, more]
+    assert of_a["no_effect"].n == 4
+
+
+def test_swallowed_second_order_is_order_without_effect() -> None:
+    """Keys by arguments take two equal orders for one, in calm too: the other arm shows what was wanted."""
+    twice, once = facts(["success"] * 5, [order(2)]), facts(["failure"] * 5, [order(1)])
+    compared = table(Contestant("by step", twice, twice), Contestant("by arguments", once, once))
+    by_arm = {each.arm: each.figures for each in compared.standings}
+    assert (by_arm["by step"]["one_effect"].value, by_arm["by step"]["more_effects"].value) == (1.0, 0.0)
+    assert (by_arm["by arguments"]["one_effect"].value, by_arm["by arguments"]["no_effect"].value) == (
+        0.5,
+        0.5,
+    )
+
+
+def test_requests_layers_and_retry_after() -> None:
+    call = LogicalCall("shop", "POST /orders", True, 1.0)
+    failed = FailedCalls(1, 3, {"SDK": 2})
+    tried = contestant(
+        "a",
+        ["success"] * 4,
+        calls=(call, call),
+        tries=FailedTries(2, 4),
+        failed_calls=failed,
+        retry_after=(1, 2),
+    )
+    figures = table(tried, contestant("b", ["success"] * 4)).standings[0]
+    assert figures.figures["requests_per_call"].value == 2.0
+    assert dict(figures.repeated_by) == {"SDK": 1.0}
+    assert (figures.figures["retry_after_kept"].value, figures.figures["retry_after_kept"].n) == (0.5, 8)
+
+
+def test_true_claims_are_counted_where_a_claim_can_be_checked() -> None:
+    outcomes: list[Outcome] = ["success", "honest_failure", "false_success", "crash", "duplicate"]
+    honest = table(contestant("a", outcomes), contestant("b", outcomes)).standings[0].figures["honest"]
+    assert (honest.value, honest.n) == (2 / 3, 3)
+
+
+def test_undecided_pair_names_number_of_pairs() -> None:
+    better: list[Outcome] = ["success"] * 10
+    compared = table(contestant("a", better), contestant("b", [*better[:8], "failure", "failure"]))
+    [pair] = compared.pairings
+    assert not pair.differs and pair.needed and f"about {pair.needed} pairs would decide" in compared.advice
+    assert [list(group) for group in compared.groups] == [["a", "b"]] and not compared.is_decided
+
+
+def test_alike_arms_are_advised_by_cost() -> None:
+    def costing(name: str, tokens: int) -> Contestant:
+        same: list[Outcome] = ["success"] * 60
+        arm = contestant(name, same)
+        spent = [
+            EpisodeFacts(each.episode, "success", seconds=(1.0,), usage=Usage(1, 1, tokens + place % 3))
+            for place, each in enumerate(arm.faulted.episodes)
+        ]
+        return Contestant(name, ArmFacts(60, spent), arm.calm)
+
+    compared = table(costing("dear", 900), costing("cheap", 100))
+    assert compared.cost == "tokens" and compared.is_decided
+    assert compared.advice == "Use cheap: dear and cheap succeed alike, and it costs least (tokens)."
+
+
+def test_open_outcome_gives_no_advice() -> None:
+    compared = table(contestant("a", ["unjudged"] * 8), contestant("b", ["success"] * 8))
+    assert compared.advice.startswith("No advice") and not compared.is_decided
+
+
+def test_interval_for_every_look_is_wider() -> None:
+    arms = contestant("a", ["success"] * 20), contestant("b", ["failure"] * 20)
+    once, at_looks = (table(*arms, until_decided=each).pairings[0].success for each in (False, True))
+    assert at_looks.low is not None and once.low is not None and 0 < at_looks.low < once.low

@@ -1,0 +1,112 @@
+"""The page of a tournament: the arms side by side, success against cost, and the page of each arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wirefault.core.errors import UserError
+from wirefault.core.files import UnsafeFileError, replace_shared
+from wirefault.experiments.run_experiment import ExperimentResult
+from wirefault.experiments.run_tournament import TournamentResult, agent_of
+from wirefault.experiments.tournament import Table as ArmTable
+from wirefault.history.logs import strip_control
+from wirefault.report.page.parts import Cell, Chart, Matrix, PageContent, Table, Tone
+from wirefault.report.page.svg import IntervalRow, Point, intervals, shares_against
+from wirefault.report.page.write import page_html
+from wirefault.report.page_links import PAGE, page_path
+from wirefault.report.tournament import group_lines, pair_text, rows_of, schedule_lines
+from wirefault.stats.rates import percent
+
+_UNITS = {"cost": "USD per episode", "tokens": "tokens per episode", "seconds": "seconds per episode"}
+
+
+def tournament_page_line(result: TournamentResult) -> str:
+    """Write the page below the logs; return a line with its path, or the reason why it was not written."""
+    path = page_path(result.tournament.logs, result.tournament.id)
+    try:
+        html = page_html(tournament_content(result))
+        replace_shared(result.tournament.logs, path, html.encode("utf-8", "replace"))
+    except (UserError, OSError, UnsafeFileError, ValueError) as error:
+        return f"no page: {strip_control(str(error))}"
+    return f"page: {path}"
+
+
+def tournament_content(result: TournamentResult) -> PageContent:
+    """Describe the tournament; each arm's own page has its episodes."""
+    tables, tournament = result.tables(), result.tournament
+    decided = bool(tables) and all(table.is_decided for table in tables)
+    return PageContent(
+        id=tournament.id,
+        title=tournament.title,
+        kind="comparison",
+        tone="good" if decided else "open",
+        verdict="decided" if decided else "not decided",
+        sentence=" ".join(f"{table.under}: {table.advice}" for table in tables),
+        facts=[
+            ("seed", str(tournament.seed)),
+            *((f"under {table.under}", line) for table in tables for line in schedule_lines(table)),
+        ],
+        commands=[("report", f"wirefault report {tournament.id}")],
+        findings=[],
+        matrix=_arm_matrix(result.results),
+        charts=[chart for table in tables for chart in _charts(table)],
+        tables=[table for of_fault in tables for table in _tables(of_fault)],
+        episodes=[],
+        provenance=[(each.saved.experiment_id, each.saved.evidence.text) for each in result.results],
+        remarks=[f"under {table.under}, {line}" for table in tables for line in group_lines(table)],
+    )
+
+
+_TONES: dict[str, Tone] = {"held": "good", "deviated": "bad"}
+
+
+def _arm_matrix(results: Sequence[ExperimentResult]) -> Matrix | None:
+    """A row for each arm, with a link to its own page."""
+    rows = [
+        (
+            agent_of(each.plan),
+            [
+                Cell(
+                    each.verdict or "no verdict",
+                    _TONES.get(each.verdict or "", "open"),
+                    f"../{each.saved.experiment_id}/{PAGE}",
+                )
+            ],
+        )
+        for each in results
+    ]
+    return Matrix("Arms", "arm", ("its own experiment",), rows) if rows else None
+
+
+def _charts(table: ArmTable) -> Iterator[Chart]:
+    points = []
+    for each in table.standings:
+        success, cost = each.figures["success"], each.figures.get(table.cost)
+        if cost is not None and cost.value is not None and success.value is not None:
+            low, high = success.low or 0.0, 1.0 if success.high is None else success.high
+            points.append(Point(each.arm, cost.value, success.value, low, high))
+    if points:
+        title = f"Success against cost, under {table.under}"
+        says = f"Each arm with the {percent(table.confidence)} interval of its success rate."
+        yield Chart(title, says, shares_against(points, title, _UNITS[table.cost]))
+    rows = [
+        IntervalRow(
+            f"{pair.first} - {pair.second}",
+            100 * pair.success.low,
+            100 * pair.success.high,
+            None if pair.success.value is None else 100 * pair.success.value,
+        )
+        for pair in table.pairings
+        if pair.success.low is not None and pair.success.high is not None
+    ]
+    if rows:
+        title = f"Differences of success, under {table.under}"
+        says = "Paired by prompt and repetition; the intervals of all pairs share the error (Holm)."
+        yield Chart(title, says, intervals(rows, title, "percentage points", zero=True))
+
+
+def _tables(table: ArmTable) -> Iterator[Table]:
+    columns, rows = rows_of(table)
+    yield Table(f"Arms under {table.under}", columns, rows)
+    pairs = [(f"{pair.first} - {pair.second}", pair_text(pair)) for pair in table.pairings]
+    yield Table(f"Pairs under {table.under}", ("pair", "difference of success"), pairs)
