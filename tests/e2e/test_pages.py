@@ -238,7 +238,7 @@ PROMISES = {
         ),
         Promise("wirefault run lost-reply.yaml", 0, "^held: all of 6 statements held"),
         Promise("python examples/shop/shop.py 9000 &", 0),
-        Promise("wirefault run lost-reply.yaml --junit results.xml", 0, "^held: "),
+        Promise("wirefault run lost-reply.yaml --reports reports", 0, "^held: "),
     ],
     "docs/experiments.md": [
         Promise("wirefault plan experiments", 0, "^A lost reply does not make the agent write twice$"),

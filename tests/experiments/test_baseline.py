@@ -64,6 +64,13 @@ def test_new_finding_fails_and_accepted_one_does_not(tmp_path: Path) -> None:
     assert gate(same, read_fail_on("new risky finding"), [], [DOUBLED]).word == "passed"
 
 
+def test_arm_without_outcomes_is_passed_over_unless_degradation_is_named(tmp_path: Path) -> None:
+    side = side_of(SavedRuns(tmp_path).run("run-1", "II"))
+    same = compare(side, side)
+    assert gate(same, read_fail_on(None), [], []).word == "passed"
+    assert gate(same, read_fail_on("degradation > 0 %"), [], []).word == "unknown"
+
+
 def test_missing_arm_is_unknown(tmp_path: Path) -> None:
     side = side_of(SavedRuns(tmp_path).run("run-1", "SS"))
     one = compare(side, side)

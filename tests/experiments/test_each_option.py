@@ -146,6 +146,7 @@ CASES = [
     *of_changes(RUN),
     Case(RUN, "--out o", exists("o/logs/experiments"), True, "exp.json", "exp.json"),
     Case(RUN, "--junit j.xml", exists("j.xml"), True, "no/j.xml", "no folder no"),
+    Case(RUN, "--reports r", exists("r/summary.md"), True, "exp.json", "exp.json: File exists"),
     Case(RUN, "--output o.json", exists("o.json"), True, "no/o.json", "no folder no"),
     Case(BOTH, "--fail-fast", lambda h: len(h.object.get("of", [1])), 1),
     Case(RUN, "--dry-run", lambda h: h.engine.ran, []),

@@ -31,10 +31,12 @@ jobs:
         with: {python-version: "3.12"}
       - run: pip install wirefault
       # install your agent and start its servers here
-      - run: wirefault run wirefault.audit.yaml --junit wirefault.xml
+      - run: wirefault run wirefault.audit.yaml --reports reports
+      - run: cat reports/summary.md >> "$GITHUB_STEP_SUMMARY"
+        if: always()
       - uses: actions/upload-artifact@v4
         if: always()
-        with: {name: wirefault, path: wirefault.xml}
+        with: {name: wirefault, path: reports}
 """
 
 

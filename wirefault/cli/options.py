@@ -65,6 +65,7 @@ class RunOptions:
     recursive: bool = False
     junit: Path | None = None
     output: Path | None = None
+    reports: Path | None = None
     # of a wiring
     subject: str | None = None
     playbooks: Path | None = None  # of the scripted model, before the shipped ones

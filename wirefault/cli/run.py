@@ -60,7 +60,7 @@ _TAKEN: Mapping[str, frozenset[str]] = {
     "an experiment": _OF_ARMS
     | _SETTINGS
     | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
-    | {"fail_fast", "junit", "output", "until_decided", "max_episodes", "max_time", "max_cost"},
+    | {"fail_fast", "junit", "output", "reports", "until_decided", "max_episodes", "max_time", "max_cost"},
     "a wiring": _OF_PROMPTS | _OF_LAB | _SETTINGS | {"targets", "links", "program", "charts", "playbooks"},
 }
 
@@ -184,6 +184,14 @@ _PATH = click.Path(path_type=Path)
     json_option,
     option("--output", type=_PATH, section="Output", help="Write what --json prints to this file."),
     option("--junit", type=_PATH, section="Output", help="Write the verdicts to this file as JUnit XML."),
+    option(
+        "--reports",
+        type=_PATH,
+        metavar="FOLDER",
+        section="Output",
+        help="Write what a pipeline keeps into this folder: junit.xml, verdict.json, summary.md, a page"
+        " and a bundle of each experiment.",
+    ),
 )
 @click.pass_context
 def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: Any) -> None:
@@ -245,7 +253,7 @@ def _run_experiments(context: click.Context, targets: Sequence[Path], chosen: Ma
     from wirefault.cli import running
 
     _check(context, "an experiment")
-    names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output"}
+    names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output", "reports"}
     how = RunOptions(changes=_experiment_changes(chosen), **{name: chosen[name] for name in sorted(names)})
     if chosen["dry_run"]:
         running.show_plans(running.plans_of(targets, how))

@@ -18,6 +18,7 @@ from rich.text import Text
 
 from wirefault.cli.faults import print_set
 from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, logs_in
+from wirefault.cli.reports import make_reports_folder, write_reports
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError, UserError, error_text
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmHistory
@@ -216,6 +217,8 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
         _check_place(plan.experiment, how)
         if how.engine == "local" and not plan.subject:  # another machine may have what is missing here
             check_program(plan.configuration.wiring, plan.configuration.environ)
+    if how.reports is not None:
+        make_reports_folder(how.reports)
     results: list[ExperimentResult] = []
     objects: list[dict[str, Any]] = []
     contests = list(contests_in(plans))
@@ -236,6 +239,8 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
         how.output.write_text(text, encoding="utf-8")
     if how.junit is not None:
         how.junit.write_text(junit(results), encoding="utf-8")
+    if how.reports is not None:
+        write_reports(how.reports, results, text)
     return min((result.code for result in results), key=_GRAVITY.index)
 
 

@@ -10,9 +10,8 @@ import os
 import re
 import shutil
 import sys
-import tarfile
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, redirect_stdout, suppress
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -24,7 +23,6 @@ import click
 from wirefault.cli.help import Group, option
 from wirefault.cli.options import environ_below, logs_in, recorded_out_option
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
-from wirefault.core.files import UnsafeFileError, files_below
 from wirefault.experiments.index import latest_id, lone_runs, run_ids_of, saved_ids, saved_status, stored_runs
 
 if TYPE_CHECKING:
@@ -182,7 +180,7 @@ def compare_command(
     The exit code is 1 if the second succeeds less often, beyond the 90 % interval of the difference, and 2 if
     that is unknown. With --fail-on, or with --baseline FILE and one RUN, its conditions decide instead.
     """
-    from wirefault.experiments.baseline import DEFAULT_FAIL_ON, gate, read_baseline, read_fail_on
+    from wirefault.experiments.baseline import gate, read_baseline, read_fail_on
     from wirefault.experiments.compare import compare, side_of
     from wirefault.report.comparison import comparison_json, print_comparison, print_gate
     from wirefault.report.known_findings import known_findings
@@ -190,7 +188,7 @@ def compare_command(
 
     if (baseline is None) == (second is None):
         raise InputError("compare needs two recordings, or --baseline FILE and one")
-    conditions = read_fail_on(fail_on or DEFAULT_FAIL_ON)
+    conditions = read_fail_on(fail_on)
     accepted = read_baseline(baseline) if baseline else None
     recordings = {"second": _recording(second or first, out)}
     if accepted is None:
@@ -520,33 +518,14 @@ def bundle_command(run: str, file: Path | None, out: Path | None) -> None:
 
     FILE is RUN.tar.gz by default. Unpacked into an empty folder, it can be shown and verified.
     """
+    from wirefault.experiments.bundle import write_bundle
+
     logs, name = logs_in(environ_below(out)), _resolved(run, out)
-    item = next((each for each in stored_runs(logs) if each.name == name), None)
-    if item is None:
-        raise InputError(f"{logs}: unknown run or experiment {name!r}; see wirefault runs list")
-    evidence = _unaltered(logs, name, as_json=False)
     file = file or Path(f"{name}.tar.gz")
-    try:
-        with tarfile.open(file, "x:gz") as archive:
-            for path in (file for folder in item.paths for file in files_below(logs, folder)):
-                _add(archive, logs, path)
-    except FileExistsError:
-        raise InputError(f"{file}: already exists; name another file, or remove it") from None
-    except OSError as error:
-        raise InputError(f"{error.filename or file}: {error.strerror}") from None
+    if name in {each.name for each in stored_runs(logs)}:
+        _unaltered(logs, name, as_json=False)
+    evidence = write_bundle(logs, name, file)
     click.echo(f"{file}  {_shown_size(file.stat().st_size)}  {evidence.text}")
-
-
-def _add(archive: tarfile.TarFile, logs: Path, path: Path) -> None:
-    """Add a file without its owner's name; the subject's links, pipes and unreadable files are left out."""
-    from wirefault.experiments.evidence import is_attempt_file, open_recorded
-
-    left_out = (UnsafeFileError, PermissionError) if is_attempt_file(logs, path) else ()
-    with suppress(*left_out), open_recorded(logs, path) as file:
-        status = os.fstat(file.fileno())
-        member = tarfile.TarInfo(f"logs/{path.relative_to(logs)}")
-        member.size, member.mtime, member.mode = status.st_size, status.st_mtime, status.st_mode & 0o777
-        archive.addfile(member, file)
 
 
 def _print_object(value: Any) -> None:

@@ -99,10 +99,14 @@ class FailOn:
 
     degradation: float | None = None
     new_findings: frozenset[Severity] = frozenset()
+    needs_success: bool = True
+    """Whether an arm without any known success on either side is unknown; otherwise it is passed over."""
 
 
-def read_fail_on(text: str) -> FailOn:
-    """Read ``degradation > 5 %, new finding``. Raises ``InputError``."""
+def read_fail_on(text: str | None) -> FailOn:
+    """Read ``degradation > 5 %, new finding``; None is the default. Raises ``InputError``."""
+    if text is None:
+        return replace(read_fail_on(DEFAULT_FAIL_ON), needs_success=False)
     margin: float | None = None
     severities: set[Severity] = set()
     for term in filter(None, (part.strip() for part in text.split(","))):
@@ -154,17 +158,20 @@ def gate(
     ]
     unknown = [f"{name} is in one of them only" for name in comparison.unmatched]
     if fail_on.degradation is not None:
-        degraded, open_ = _degradations(comparison, fail_on.degradation)
+        degraded, open_ = _degradations(comparison, fail_on.degradation, needs_success=fail_on.needs_success)
         failed, unknown = [*failed, *degraded], [*unknown, *open_]
     return Gate(failed, unknown, new, [each for each in first if each.key not in current])
 
 
-def _degradations(comparison: Comparison, margin: float) -> tuple[list[str], list[str]]:
+def _degradations(
+    comparison: Comparison, margin: float, *, needs_success: bool
+) -> tuple[list[str], list[str]]:
     failed, unknown = [], []
     for arm in comparison.arms:
         success, best, worst = arm.success, arm.best, arm.worst
         if success is None or best is None or worst is None:
-            unknown.append(f"{arm.arm}: no episode has an outcome in both")
+            if needs_success or arm.has_success:
+                unknown.append(f"{arm.arm}: no episode has an outcome in both")
         elif best.high < -margin:
             low, high = percent(-success.high), percent(-success.low)
             failed.append(

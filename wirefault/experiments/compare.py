@@ -107,6 +107,8 @@ class ArmComparison:
     best: Difference | None
     """The difference if each open episode favoured the second side."""
     worst: Difference | None
+    has_success: bool
+    """Whether any episode of either side has an outcome that counts: without an oracle none has."""
     paired: bool
     open: int
     unmatched: int
@@ -190,6 +192,7 @@ def _compared(name: str, first: ComparedArm, second: ComparedArm, error: float) 
         success=success,
         best=best,
         worst=worst,
+        has_success=any(known is not None for side in successes for known in side.values()),
         paired=paired,
         open=open_,
         unmatched=len(successes[0].keys() ^ successes[1].keys()) if paired else 0,

@@ -39,6 +39,11 @@ def markdown(content: PageContent, recording: Recording) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
+def failure_markdown(title: str, why: str) -> str:
+    """Return the document of an experiment that has nothing to show."""
+    return f"## Wirefault: no verdict\n\n**{escaped(title)}**\n\n{escaped(why, limit=1000)}\n"
+
+
 def escaped(text: str, *, limit: int = _MAX_TEXT) -> str:
     """Return one line of Markdown that shows this text and does nothing else."""
     line = " ".join(strip_control(text).split())

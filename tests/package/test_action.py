@@ -1,0 +1,269 @@
+"""The steps of ``action.yml``, in order, against a stand-in of the host's API."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.package.installing import constraint, empty_environment
+from tests.support import ROOT, free_port, required, until
+
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+AGENT = """
+import json, os, sys, urllib.request
+order = json.dumps({"item": "honey", "count": 1}).encode()
+for _ in range(TRIES):
+    url, kind = os.environ["SHOP_URL"] + "/orders", {"Content-Type": "application/json"}
+    try:
+        urllib.request.urlopen(urllib.request.Request(url, order, kind), timeout=3).read()
+        print("Ordered.")
+        break
+    except OSError as error:
+        print(f"I could not confirm the order: {error}")
+"""
+EXPERIMENT = """
+title: Honey is ordered once
+wiring: wirefault.yaml
+prompts: [{prompt: Order honey., id: honey}]
+seed: 1
+steady_state: [no crash]
+method:
+  faults: {faults: [{fault: lose_reply, links: shop, only: {method: POST}, when: {first: 1, of: try}}]}
+hypothesis: [no duplicate]
+"""
+
+
+@dataclass
+class Host:
+    """The host's API as far as comments need it: two pages, the first of foreign comments only."""
+
+    url: str = ""
+    comments: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    refuses: int = 0
+    """The status of every write, if it refuses them."""
+
+    def answer(self, method: str, path: str, body: Any) -> tuple[int, Any, str]:
+        self.requests.append(f"{method} {path.partition('?')[0]}")
+        if method == "GET":
+            first = "page=2" not in path
+            link = f'<{self.url}{path}&page=2>; rel="next"' if first else ""
+            return 200, [{"id": 1, "body": "nice work"}] if first else self.comments, link
+        if self.refuses:
+            return self.refuses, {"message": "Resource not accessible by integration"}, ""
+        if method == "POST":
+            self.comments.append({"id": 10 + len(self.comments), **body})
+            return 201, self.comments[-1], ""
+        [comment] = [each for each in self.comments if path.endswith(f"/comments/{each['id']}")]
+        comment.update(body)
+        return 200, comment, ""
+
+
+@contextmanager
+def running(host: Host) -> Iterator[Host]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            assert self.headers["Authorization"] == "Bearer secret-token"
+            length = int(self.headers.get("Content-Length", 0))
+            body = json.loads(self.rfile.read(length) or "null")
+            status, reply, link = host.answer(self.command, self.path, body)
+            self.send_response(status)
+            if link:
+                self.send_header("Link", link)
+            self.end_headers()
+            self.wfile.write(json.dumps(reply).encode())
+
+        do_POST = do_PATCH = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    host.url = f"http://127.0.0.1:{server.server_port}"
+    Thread(target=server.serve_forever).start()
+    try:
+        yield host
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@dataclass
+class Build:
+    """One build of the user's repository: its steps, what they left, and the exit code of the last."""
+
+    code: int
+    summary: str
+    output: str
+    uploaded: dict[str, str]
+    reports: Path
+
+
+@dataclass
+class Runner:
+    """Carries out a composite action: shell steps in order, expressions as far as this action has them."""
+
+    folder: Path
+    host: Host
+    path: str
+    installs: bool
+
+    def build(self, **inputs: str) -> Build:
+        values = {f"inputs.{name}": str(given.get("default", "")) for name, given in ACTION["inputs"].items()}
+        values |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
+        values |= {
+            "inputs.token": "secret-token",
+            "steps.run.outputs.code": "",
+            "steps.run.outputs.reports": "",
+        }
+        summary = self.folder / "step-summary.md"
+        summary.write_text("", encoding="utf-8")
+        uploaded: dict[str, str] = {}
+        output, failed, code = "", False, 0
+        for step in ACTION["runs"]["steps"]:
+            condition = step.get("if", "success()")
+            if (failed and "always()" not in condition) or not _holds(condition, values):
+                continue
+            if "uses" in step:
+                uploaded = {name: _filled(str(value), values) for name, value in step["with"].items()}
+            elif step["name"] != "Install" or self.installs:
+                done = self._run(step, values, summary)
+                output, code = output + done.stdout + done.stderr, done.returncode
+                failed = failed or code != 0
+        return Build(
+            code, summary.read_text("utf-8"), output, uploaded, Path(values["steps.run.outputs.reports"])
+        )
+
+    def _run(
+        self, step: Mapping[str, Any], values: dict[str, str], summary: Path
+    ) -> subprocess.CompletedProcess[str]:
+        assert "${{" not in step["run"]  # inputs reach the shell as variables only
+        outputs, event = self.folder / "outputs", self.folder / "event.json"
+        outputs.write_text("", encoding="utf-8")
+        event.write_text('{"pull_request": {"number": 5}}', encoding="utf-8")
+        variables = {name: _filled(value, values) for name, value in step.get("env", {}).items()}
+        environ = {
+            "PATH": self.path,
+            "HOME": os.environ["HOME"],
+            "RUNNER_TEMP": str(self.folder),
+            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_API_URL": self.host.url,
+            "GITHUB_REPOSITORY": "owner/agent",
+            "GITHUB_EVENT_PATH": str(event),
+            "GITHUB_STEP_SUMMARY": str(summary),
+            "GITHUB_OUTPUT": str(outputs),
+            **{name: value for name, value in os.environ.items() if name.startswith("PIP_")},
+            **(constraint(self.folder) if self.installs else {}),
+            **variables,
+        }
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        done = subprocess.run(
+            command, cwd=self.folder / "repository", env=environ, capture_output=True, text=True, timeout=600
+        )
+        for line in outputs.read_text(encoding="utf-8").splitlines():
+            name, _, value = line.partition("=")
+            values[f"steps.{step['id']}.outputs.{name}"] = value
+        return done
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str:
+    return re.sub(r"\$\{\{ (\S+) \}\}", lambda match: values[match[1]], text)
+
+
+def _holds(condition: str, values: Mapping[str, str]) -> bool:
+    terms = [term.strip() for term in condition.split("&&") if "(" not in term]
+    sides = [re.fullmatch(r"(\S+) (==|!=) '(.*)'", term) for term in terms]
+    return all(side and (values[side[1]] == side[3]) == (side[2] == "==") for side in sides)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    port, folder = free_port(), tmp_path_factory.mktemp("shop")
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "examples/shop/shop.py"), str(port)],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: (folder / "shop.db").exists() or None)
+        yield port
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def runner(tmp_path: Path, shop: int) -> Iterator[Runner]:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    wiring = {
+        "links": {
+            "shop": {"upstream": f"http://127.0.0.1:{shop}", "env": "SHOP_URL", "writes": ["POST /orders"]}
+        },
+        "subject": {"command": ["python3", "agent.py"], "folder": "."},
+    }
+    (repository / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
+    (repository / "order.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    installs = required("index")
+    binaries = Path(sys.executable).parent
+    if installs:
+        environment = empty_environment(tmp_path / "clean")
+        subprocess.run([environment.python, "-m", "ensurepip"], check=True, capture_output=True)
+        binaries = environment.path / "bin"
+    with running(Host()) as host:
+        yield Runner(tmp_path, host, f"{binaries}:/usr/bin:/bin", installs)
+
+
+def agent(runner: Runner, tries: int) -> None:
+    text = AGENT.replace("TRIES", str(tries))
+    (runner.folder / "repository" / "agent.py").write_text(text, encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_failing_build_leaves_everything_and_a_fixed_one_updates_the_comment(runner: Runner) -> None:
+    agent(runner, tries=2)
+    failed = runner.build(run="order.yaml")
+    assert failed.code == 1, failed.output
+    assert "## Wirefault: deviated" in failed.summary and "no duplicate" in failed.summary
+    [comment] = runner.host.comments
+    assert comment["body"].startswith("<!-- wirefault wirefault -->\n## Wirefault: deviated")
+    names = {path.suffix for path in Path(failed.uploaded["path"]).iterdir()}
+    assert {".html", ".gz", ".xml", ".json", ".md"} <= names
+
+    agent(runner, tries=1)
+    fixed = runner.build(run="order.yaml")
+    assert fixed.code == 0, fixed.output
+    [comment] = runner.host.comments
+    assert "## Wirefault: held" in comment["body"] and "deviated" not in comment["body"]
+    assert runner.host.requests.count("POST /repos/owner/agent/issues/5/comments") == 1
+
+
+@pytest.mark.slow
+def test_accepted_findings_pass_and_missing_files_are_explained(runner: Runner) -> None:
+    agent(runner, tries=2)
+    runner.host.refuses = 403
+    first = runner.build(run="order.yaml")
+    assert first.code == 1 and "::warning::no comment: the host answered 403" in first.output
+    accept = ["wirefault", "baseline", "accept", "latest"]
+    environ = {"PATH": runner.path, "HOME": os.environ["HOME"]}
+    subprocess.run(accept, cwd=runner.folder / "repository", env=environ, check=True, capture_output=True)
+    accepted = runner.build(run="'order.yaml' --seed 2", baseline="wirefault.baseline.json")
+    assert accepted.code == 0, accepted.output
+    assert "passed against the baseline, accepted today" in accepted.summary
+
+    missing = runner.build(run="$(touch pwned).yaml")
+    assert missing.code == 64 and "did not run (exit code 64)" in missing.summary
+    assert not (runner.folder / "repository" / "pwned").exists()
