@@ -11,8 +11,12 @@ from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools.base import ArgsSchema
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field
 
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, try_call
@@ -21,9 +25,10 @@ from agent.recovery import recovery_middleware
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
 from wirefault.recovery.strategies import AS_SHIPPED, Recovery
-from wirefault.subjects.results import crash_result
+from wirefault.subjects.results import AttemptOver, converse, crash_result
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 
+Graph = CompiledStateGraph[Any, Any, Any, Any]
 TODAY = "2026-03-02"
 SYSTEM_PROMPT = f"""You are a personal assistant. Today is Monday, 2 March 2026 ({TODAY}).
 Use the tools for every fact and every action; take figures from their results, never from memory.
@@ -68,14 +73,20 @@ def _tool(tool: AgentTool) -> BaseTool:
     )
 
 
+def _serializer() -> JsonPlusSerializer:
+    """Return a serializer that restores no types but messages and the report."""
+    return JsonPlusSerializer(allowed_msgpack_modules=[Report, Value])
+
+
 class Agent(Subject):
-    """The subject that the runner calls, one prompt at a time.
+    """The subject that the runner calls, one prompt or conversation at a time.
 
     ``redact`` removes secrets from errors. ``run_key`` returns a run's key, which signs its requests.
     ``recovery``: the strategies against failures.
     """
 
     keeps_record = True
+    holds_conversations = True
 
     def __init__(
         self,
@@ -103,24 +114,42 @@ class Agent(Subject):
         )
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
-        settings = context.settings
         key = self._run_key(context.identity.run)
         attempt = AttemptInProgress(context, self._clock, self._sleep, key, recovery=self._recovery)
         token = CURRENT_ATTEMPT.set(attempt)
+        try:
+            if context.turns or context.make_turn:
+                return self._converse(prompt, attempt)
+            return self._answer(self._graph, prompt, attempt)
+        finally:
+            CURRENT_ATTEMPT.reset(token)
+            attempt.to_close.close()
+
+    def _converse(self, prompt: str, attempt: AttemptInProgress) -> SubjectResult:
+        """Hold the conversation; a checkpointer of the attempt is its memory from turn to turn."""
+        graph = self._graph.copy({"checkpointer": InMemorySaver(serde=_serializer())})
+
+        def turn(text: str, _number: int, seconds: float) -> SubjectResult:
+            attempt.deadline = attempt.clock() + seconds
+            result = self._answer(graph, text, attempt)
+            if result.ended_by in ("limit", "exception"):
+                raise AttemptOver(result)
+            return result
+
+        return converse(prompt, attempt.context, turn, self._clock)
+
+    def _answer(self, graph: Graph, prompt: str, attempt: AttemptInProgress) -> SubjectResult:
+        """Return the agent's answer to one prompt or turn."""
+        settings = attempt.context.settings
         # so high that the attempt's limits end it, not LangGraph's
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)
+        config: RunnableConfig = {"recursion_limit": steps, "configurable": {"thread_id": "attempt"}}
         try:
-            state = self._graph.invoke(
-                {"messages": [{"role": "user", "content": prompt}]}, {"recursion_limit": steps}
-            )
+            return _result(graph.invoke({"messages": [{"role": "user", "content": prompt}]}, config))
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
         except Exception as error:  # noqa: BLE001 - any error of the agent is its result
             return replace(crash_result(error), error=self._redact(str(error))[:500])
-        finally:
-            CURRENT_ATTEMPT.reset(token)
-            attempt.to_close.close()
-        return _result(state)
 
 
 def _result(state: dict[str, Any]) -> SubjectResult:

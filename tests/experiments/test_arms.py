@@ -150,8 +150,10 @@ def test_arm_with_wiring_has_no_persona(folder: Path) -> None:
 
 
 def test_conversation_needs_capable_subject_at_plan(folder: Path) -> None:
+    wiring = {"links": {"a": {"upstream": "http://127.0.0.1:9"}}, "subject": {"command": ["true"]}}
+    (folder / "wiring.json").write_text(json.dumps(wiring), encoding="utf-8")
     with pytest.raises(PromptsError, match="entry 1 has a next_turn, and this subject takes one prompt"):
-        planned(folder, {"subject": ""})
+        planned(folder, {"subject": "", "wiring": "wiring.json"})
     with pytest.raises(PromptsError, match="user:nowhere cannot be loaded: ModuleNotFoundError"):
         planned(folder, {"prompts": [{"prompt": "x", "id": "x", "next_turn": "user:nowhere"}]})
 

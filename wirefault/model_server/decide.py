@@ -6,15 +6,25 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 from zlib import crc32
 
 from wirefault.dialects.base import ToolCall
-from wirefault.dialects.conversation import Conversation, last_user_text, text_of
+from wirefault.dialects.conversation import Conversation, last_user_text, role_of, text_of
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.model_server.improviser import improvise, undoing_call
 from wirefault.model_server.language import WORDS, Failure, read_result, today_of
-from wirefault.model_server.playbooks import Answer, Decision, Finding, PlannedCall, Playbooks, Step
+from wirefault.model_server.playbooks import (
+    Answer,
+    Decision,
+    Finding,
+    PlannedCall,
+    Playbooks,
+    Remembered,
+    Step,
+)
 
 _PREFIX = "scripted"
 # after a failed call: repeat it, give the step up, report it as unconfirmed, end the task, lie, repeat all
@@ -87,10 +97,15 @@ class _Progress:
     """The steps of a plan, replayed up to the end of the conversation."""
 
     def __init__(
-        self, steps: Sequence[Step], tools: Sequence[Mapping[str, Any]], persona: Persona, drawn: int
+        self,
+        steps: Sequence[Step],
+        tools: Sequence[Mapping[str, Any]],
+        persona: Persona,
+        drawn: int,
+        earlier: Sequence[_Task] = (),
     ) -> None:
         self._tasks: list[_Task] = []
-        reads: list[_Task] = []  # the nearest run of reads
+        reads = [*earlier]  # the nearest run of reads
         for step in steps:
             if not step.writes and self._tasks and self._tasks[-1].step.writes:
                 reads = []
@@ -156,6 +171,17 @@ class _Progress:
             elif doubtful:
                 task.ended = "unsure"
 
+    @property
+    def reads(self) -> list[_Task]:
+        """The reads that succeeded."""
+        return [task for task in self._tasks if task.finding and not task.step.writes]
+
+    @property
+    def remembered(self) -> list[Remembered]:
+        """The steps that succeeded, for later turns to refer to."""
+        tasks = (task for task in self._tasks if task.finding and not task.undoes)
+        return [Remembered(task.step.call, task.finding) for task in tasks if task.finding]
+
     def answer(self) -> Answer:
         """Done only if every step succeeded; unsure if only writes failed, and are unconfirmed."""
         bad = [task for task in self._tasks if task.finding is None]
@@ -190,24 +216,83 @@ def decide(
 
     Plans by the playbooks; improvises if they do not cover the prompt. ``withheld``: tools not to call now.
     """
-    prompt, turns = last_user_text([*messages]), list(_turns(messages))
-    today = today_of("\n".join(text_of(m) for m in messages if m.get("role") in ("system", "developer")))
-    offered = {str(tool["function"]["name"]) for tool in tools}
-    # a framework that only requests the form no longer sends the tools that were called before
-    known = offered | {made.name for turn in turns for made, _ in turn}
-    steps = playbooks.plan(prompt, sorted(known), today)
+    prompt = last_user_text([*messages])
+    conversation = _Talk(playbooks, messages, tools, persona, seed)
+    steps = conversation.plan(prompt)
     if not steps and (reply := playbooks.reply_to(prompt)):
         return Answer("done", reply)
+    if not steps and playbooks.is_follow_up(prompt):
+        return Answer("failed", WORDS["nothing_earlier"])
+    today = conversation.today
     steps = steps or improvise(prompt, tools, today) or improvise(prompt, withheld, today)
     if not steps:
         pretends = persona is Persona.FABRICATOR
         return Answer("done", "That is done.") if pretends else Answer("failed", WORDS["declined"])
-    progress = _Progress(steps, tools, persona, crc32(f"{seed} {prompt}".encode("utf-8", "surrogatepass")))
-    for turn in turns:
-        progress.absorb(turn)
-    calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in offered)
+    progress = conversation.replay(prompt, steps)
+    calls = tuple(call for _, call in progress.next_calls(parallel) if call.name in conversation.offered)
     answer = progress.answer()
     return calls or (replace(answer, values=()) if persona is Persona.TALKER else answer)
+
+
+class _Talk:
+    """A conversation up to the user's last turn, and the earlier turns that it may refer to."""
+
+    def __init__(
+        self,
+        playbooks: Playbooks,
+        messages: Sequence[dict[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        persona: Persona,
+        seed: int,
+        earlier: Sequence[_Progress] | None = None,
+    ) -> None:
+        self._replayed = earlier
+        self._playbooks, self._messages, self._tools = playbooks, messages, tools
+        self._persona, self._seed = persona, seed
+        system = (m for m in messages if m.get("role") in ("system", "developer"))
+        self.today = today_of("\n".join(text_of(message) for message in system))
+        self.offered = {str(tool["function"]["name"]) for tool in tools}
+        self._turns = list(_turns(messages))
+        # a framework that only requests the form no longer sends the tools that were called before
+        self._known = sorted(self.offered | {made.name for turn in self._turns for made, _ in turn})
+
+    def plan(self, prompt: str) -> list[Step]:
+        """Plan the last turn by playbooks, with earlier turns only if it cannot be understood alone."""
+        alone = self._playbooks.plan(prompt, self._known, self.today)
+        return alone or self._playbooks.plan(prompt, self._known, self.today, self._memory)
+
+    def replay(self, prompt: str, steps: Sequence[Step]) -> _Progress:
+        """Return the progress of these steps by the results so far."""
+        refers = bool(steps) and steps[0].refers
+        earlier = (
+            next((before.reads for before in reversed(self._earlier) if before.reads), []) if refers else []
+        )
+        drawn = crc32(f"{self._seed} {prompt}".encode("utf-8", "surrogatepass"))
+        progress = _Progress(steps, self._tools, self._persona, drawn, earlier)
+        for turn in self._turns:
+            progress.absorb(turn)
+        return progress
+
+    @property
+    def _memory(self) -> list[Remembered]:
+        return [step for before in self._earlier for step in before.remembered]
+
+    @cached_property
+    def _earlier(self) -> Sequence[_Progress]:
+        """The progress of each earlier turn, in order."""
+        if self._replayed is not None:
+            return self._replayed
+        users = [at for at, message in enumerate(self._messages) if role_of(message) == "user"]
+        replayed: list[_Progress] = []
+        for start, end in pairwise(users):
+            system = [m for m in self._messages[:start] if m.get("role") in ("system", "developer")]
+            messages = [*system, *self._messages[start:end]]
+            turn = _Talk(
+                self._playbooks, messages, self._tools, self._persona, self._seed, earlier=[*replayed]
+            )
+            prompt = text_of(self._messages[start])
+            replayed.append(turn.replay(prompt, turn.plan(prompt)))
+        return replayed
 
 
 def _turns(messages: Sequence[dict[str, Any]]) -> Iterator[list[tuple[ToolCall, object]]]:

@@ -192,6 +192,34 @@ def _number(text: str) -> float | int | str:
     return text.strip() if not number else float(plain) if number[1] else int(plain)
 
 
+@dataclass(frozen=True)
+class Remembered:
+    """A step of an earlier turn that succeeded: its call and its finding."""
+
+    call: PlannedCall
+    finding: Finding
+
+    @property
+    def slots(self) -> dict[str, Any]:
+        """Arguments and facts by name, and its sentence as ``earlier``."""
+        return {**self.call.arguments, **self.finding.facts, "earlier": self.finding.sentence}
+
+
+class After(BaseModel):
+    """The earlier step that a follow-up refers to: the latest call of the tool, if it has these facts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    call: str
+    where: dict[str, str] = Field(default_factory=dict)  # texts of facts by key
+
+    def latest(self, memory: Sequence[Remembered]) -> Remembered | None:
+        """Return the latest call of the tool; None if there is none, or it has other facts."""
+        latest = next((step for step in reversed(memory) if step.call.name == self.call), None)
+        facts = {name: str(fact) for name, fact in latest.finding.facts.items()} if latest else {}
+        return latest if self.where.items() <= facts.items() else None
+
+
 class Playbook(BaseModel):
     """One kind of request."""
 
@@ -199,6 +227,7 @@ class Playbook(BaseModel):
 
     ask: list[Annotated[re.Pattern[str], BeforeValidator(sentence_pattern)]] = Field(min_length=1)
     call: str  # the tool; empty for small talk
+    after: After | None = None  # for a follow-up, which takes further slots from an earlier step
     arguments: dict[str, str] = Field(default_factory=dict, alias="with")
     writes: bool = False
     values: list[ValueRule] = Field(default_factory=list)
@@ -243,8 +272,19 @@ class Playbooks(BaseModel):
         sentence = bare(" ".join(prompt.split()))
         return next((say for say, ask in talks if ask.fullmatch(sentence)), "")
 
-    def plan(self, prompt: str, tools: Collection[str], today: date | None) -> list[Step]:
-        """Plan the steps of a prompt; none unless the whole prompt is understood, with these tools."""
+    def is_follow_up(self, prompt: str) -> bool:
+        """Whether the prompt is a sentence that only an earlier turn makes complete."""
+        sentence = bare(" ".join(prompt.split()))
+        asks = (ask for playbook in self.playbooks if playbook.after for ask in playbook.ask)
+        return any(ask.fullmatch(sentence) for ask in asks)
+
+    def plan(
+        self, prompt: str, tools: Collection[str], today: date | None, memory: Sequence[Remembered] = ()
+    ) -> list[Step]:
+        """Plan the steps of a prompt; none unless the whole prompt is understood, with these tools.
+
+        ``memory``: the steps of earlier turns that follow-ups may refer to.
+        """
         text = " ".join(prompt.split())
         masked = PATTERNS["quoted"].sub(lambda quoted: "\0" * len(quoted[0]), text)
         joints = [match for match in PATTERNS["joint"].finditer(masked) if match["mark"] or match["words"]]
@@ -255,26 +295,35 @@ class Playbooks(BaseModel):
             """Plan the rest of the text, by the shortest sentences; none if it is not understood."""
             for joint in joints:
                 clause = text[start : joint.start()]
-                if steps := self._sentence(clause, usable, today, after_all) if clause else []:
+                if steps := self._sentence(clause, usable, today, memory, after_all) if clause else []:
                     then = re.search(r"then|after", joint["words"] or "", re.IGNORECASE) is not None
                     if following := steps_from(joint.end(), then):
                         return steps + following
-            return self._sentence(text[start:], usable, today, after_all)
+            return self._sentence(text[start:], usable, today, memory, after_all)
 
         return steps_from(0, False) if len(text) <= _MAX_PROMPT else []
 
     def _sentence(
-        self, clause: str, usable: Sequence[Playbook], today: date | None, after_all: bool
+        self,
+        clause: str,
+        usable: Sequence[Playbook],
+        today: date | None,
+        memory: Sequence[Remembered],
+        after_all: bool,
     ) -> list[Step]:
         plain = bare(clause)
         for playbook in usable:
+            earlier = playbook.after.latest(memory) if playbook.after else None
+            if playbook.after and earlier is None:
+                continue
+            known = earlier.slots if earlier else {}
             for match in filter(None, (sentence.fullmatch(plain) for sentence in playbook.ask)):
                 groups = [(*group.split("__"), text) for group, text in match.groupdict().items() if text]
                 with suppress(*UNREADABLE):
                     slots = {
                         name: read_slot(kind, text, today, self.languages) for name, kind, text in groups
                     }
-                    return [*playbook.steps(slots, plain, after_all)]
+                    return [*playbook.steps({**known, **slots}, plain, after_all)]
         return []
 
 

@@ -200,7 +200,7 @@ class AttemptOver(Exception):
 
 
 # Sends one turn: its text, its number from 1, and the seconds left. Returns the answer, a text or a JSON
-# value. Raises ``AttemptOver``.
+# value, or the turn's result. Raises ``AttemptOver``.
 Turn = Callable[[str, int, float], object]
 
 
@@ -229,16 +229,24 @@ def converse(
                 context.begin_turn(number, text)
             answer = plain_answer(turn(text, number, seconds))
             answered = clock()
-            reply = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
-            conversation += [{"role": "user", "content": text}, {"role": "assistant", "content": reply}]
+            result = answer if isinstance(answer, SubjectResult) else answer_result(answer)
+            conversation += [
+                {"role": "user", "content": text},
+                {"role": "assistant", "content": _reply_text(answer)},
+            ]
             ends.append(now())
-            result = answer_result(answer)
     except AttemptOver as over:
         result = over.result
     if not context.turns and context.make_turn is None:
         return result
     answers = tuple(message["content"] for message in conversation[1::2])
     return replace(result, answers=answers, turn_ends=tuple(ends))
+
+
+def _reply_text(answer: object) -> str:
+    if isinstance(answer, SubjectResult):
+        return answer.response
+    return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, default=str)
 
 
 def _turns(prompt: str, context: AttemptContext, conversation: list[ChatMessage]) -> Iterator[str]:

@@ -218,8 +218,9 @@ def check_turns(prompts: Prompts, holds_them: bool) -> None:
         has = f"{len(conversation.turns)} turns" if conversation.turns else "a next_turn"
         where = f"{prompts.source.file}: entry {conversation.place} has {has}"
         raise PromptsError(
-            f"{where}, and this subject takes one prompt at a time; only python subjects, and"
-            " service and http subjects with {conversation} in their request, hold conversations"
+            f"{where}, and this subject takes one prompt at a time; only the lab's agent,"
+            " python subjects, and service and http subjects with {conversation} in their request, hold"
+            " conversations"
         )
 
 

@@ -176,12 +176,12 @@ def check_subject(file: SpecFile, value: Any) -> SubjectSpec:
 
 
 def holds_conversations(subject: Spec | Literal["lab"] | None) -> bool:
-    """Return whether the subject can link prompts of one conversation; the lab's own agent cannot."""
+    """Return whether the subject can link prompts of one conversation."""
     match subject:
         case ServiceSpec(url=url) | HttpSpec(http=url):
             return any(CONVERSATION in text for text in (*subject.request_texts, url))
         case _:
-            return isinstance(subject, PythonSpec)
+            return subject == "lab" or isinstance(subject, PythonSpec)
 
 
 def all_texts(value: Any) -> Iterator[str]:
