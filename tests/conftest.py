@@ -31,9 +31,9 @@ _started_processes = pytest.StashKey[list[str]]()
 # These files share the lab of tests/e2e/conftest.py. They wait longest, so they start first, in two groups
 # of about the same duration.
 _SHARED_LABS = {
-    "one": "cassettes dose fault_sets files_page history_size ledger model_faults lab_conversations outages outcomes streams",
+    "one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes streams",
     "two": "kept_alive personas real_toxiproxy recomputed remarks reproducible secrets tampering version"
-    " whose_fault",
+    " lab_conversations whose_fault",
 }
 SHARED_LAB_FILES = {
     f"tests/e2e/test_{name}.py": f"lab-{lab}" for lab, names in _SHARED_LABS.items() for name in names.split()
