@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, Literal
 
 import requests
@@ -22,6 +24,7 @@ from pydantic import ValidationError
 from agent.exchange import (
     BadReply,
     Connections,
+    DeadlinePassed,
     NotReached,
     RateLimited,
     ServiceFailed,
@@ -29,16 +32,27 @@ from agent.exchange import (
     SideEffect,
     ToolFailure,
     exchange,
+    is_cancellable,
 )
 from agent.tools import BY_NAME, AgentTool, ToolRequest
 from wirefault.core.identity import Identity, body_digest, identifier
-from wirefault.history.events import ToolTry
+from wirefault.history.events import RecoveryTried, ToolTry
+from wirefault.recovery.recipes import LoopBreaker
 from wirefault.recovery.strategies import AS_SHIPPED, Recovery
-from wirefault.state.effects import IDEMPOTENCY_HEADER, TRANSLATOR_HEADER, WORLD_HEADER, world_key
+from wirefault.state.effects import (
+    DEADLINE_HEADER,
+    IDEMPOTENCY_HEADER,
+    REPLAYED_HEADER,
+    TRANSLATOR_HEADER,
+    WORLD_HEADER,
+    world_key,
+)
 from wirefault.subjects.subject import AttemptContext
 
 Route = Literal["proxy", "direct"]
+MIN_TIMEOUT_S = 0.001
 MAX_REPLY_BYTES = 4 * 1024 * 1024
+OWN_CALLS = 10_000  # ordinals of calls that the agent makes by itself are above this
 PROXY_POLL_S = 0.05  # between two tries to connect to a proxy that is down
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 
@@ -59,6 +73,9 @@ class AttemptInProgress:
     model_tries: int = 0
     recovery: Recovery = field(default_factory=lambda: AS_SHIPPED)
     retries: int = 0  # by the strategy ``retry``
+    loops: LoopBreaker | None = None  # of the strategy ``loop_breaker``
+    _recoveries: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         settings = self.context.settings
@@ -70,6 +87,29 @@ class AttemptInProgress:
     @property
     def seconds_left(self) -> float:
         return self.deadline - self.clock()
+
+    def record_recovery(
+        self,
+        strategy: str,
+        success: bool,
+        seconds: float,
+        *,
+        call: Call | None = None,
+        preserved: str = "",
+        detail: str = "",
+    ) -> None:
+        """Record one attempt to recover by a strategy of ``RECOVERY``, and number it."""
+        identity = self.context.identity
+        link, ordinal = (call.tool.link, call.ordinal) if call else ("", 0)
+        with self._lock:
+            self._recoveries[strategy, call.fingerprint if call else "", ordinal] += 1
+            number = self._recoveries[strategy, call.fingerprint if call else "", ordinal]
+        self.context.record(
+            RecoveryTried(
+                *(time.time(), identity.episode, identity.attempt, strategy, number, success),
+                *(round(seconds, 3), preserved, link, ordinal, detail),
+            )
+        )
 
 
 @dataclass
@@ -83,13 +123,27 @@ class Call:
     reply: int  # number of the model reply that requests it, from 1
     index: int  # its position in that reply
     ordinal: int  # number of times that the model has made the same request
+    give_up: float | None = None  # by the attempt's clock; None: no limit but the attempt's
     tries: int = 0
     fallback_used: bool = False
     maybe_executed: bool = False  # the service may have carried out a try that failed
     fingerprint: str = field(init=False)
+    _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self.fingerprint = self.request.fingerprint
+
+    def next_try(self) -> int:
+        """Count a try and return its number; hedged tries run at the same time."""
+        with self._lock:
+            self.tries += 1
+            return self.tries
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds until this call has to end, by the attempt's limit and the strategy ``deadline``."""
+        left = self.attempt.seconds_left
+        return left if self.give_up is None else min(left, self.give_up - self.attempt.clock())
 
     @property
     def write(self) -> bool:
@@ -113,11 +167,13 @@ class Call:
             return identifier("key", identity.run, identity.episode, self.tool.name, self.fingerprint)
         return identifier("key", identity.run, identity.episode, identity.attempt, self.reply, self.index)
 
-    def identity(self) -> Identity:
-        """Return the identity of the current try."""
-        return replace(self.attempt.context.identity, call=self.ordinal, try_=self.tries)
+    def identity(self, number: int = 0) -> Identity:
+        """Return the identity of the try with this number; by default the last one."""
+        return replace(self.attempt.context.identity, call=self.ordinal, try_=number or self.tries)
 
 
+# Makes a logical tool call: returns the answer as compact JSON, or raises ``ToolFailure``.
+Ask = Callable[[Call], str]
 CURRENT_ATTEMPT: ContextVar[AttemptInProgress] = ContextVar("wirefault_attempt")
 CURRENT_CALL: ContextVar[Call] = ContextVar("wirefault_call")
 
@@ -135,7 +191,20 @@ def identify(
     calls = [call for reply in replies[:-1] for call in reply.tool_calls] + replies[-1].tool_calls[:index]
     tool = BY_NAME[tool_call["name"]]
     ordinal = [_wire_key(dict(call)) for call in calls].count((tool.link, request.fingerprint)) + 1
-    return Call(attempt, tool, request, dict(tool_call["args"]), len(replies), index, ordinal)
+    call = Call(attempt, tool, request, dict(tool_call["args"]), len(replies), index, ordinal)
+    if deadline := attempt.recovery.deadline:
+        call.give_up = attempt.clock() + deadline.seconds
+    return call
+
+
+def own_call(cause: Call, tool: AgentTool, request: ToolRequest, number: int) -> Call:
+    """Return a call that the agent makes for another one, such as a read after a lost reply.
+
+    ``number``: from 1, of such calls for the same cause. Its ordinal is one that no call of the model has, so
+    that the faults of the model's calls stay the same.
+    """
+    ordinal = OWN_CALLS + 100 * cause.ordinal + number
+    return Call(cause.attempt, tool, request, {}, cause.reply, cause.index, ordinal, give_up=cause.give_up)
 
 
 def _request(tool_call: dict[str, Any]) -> ToolRequest | None:
@@ -156,6 +225,7 @@ def _wire_key(tool_call: dict[str, Any]) -> tuple[str, str] | None:
 class _Observation:
     """The caller's view of a try in progress."""
 
+    number: int  # of the try in its call, from 1
     start: float  # epoch seconds
     clock: float  # the same moment by time.perf_counter
     refused: int = 0  # refused connections before the first that opened
@@ -167,8 +237,10 @@ class _Observation:
 
 def try_call(call: Call, route: Route = "proxy") -> str:
     """Make and record one try; return the tool's answer as compact JSON. Raises ``ToolFailure``."""
-    call.tries += 1
-    observed = _Observation(time.time(), time.perf_counter())
+    if call.give_up is not None and call.seconds_left <= 0:
+        call.attempt.record_recovery("deadline", False, 0.0, call=call, detail="call given up")
+        raise DeadlinePassed("deadline")
+    observed = _Observation(call.next_try(), time.time(), time.perf_counter())
     try:
         return _exchange_when_up(call, route, observed)
     except ToolFailure as failure:
@@ -196,26 +268,33 @@ def _exchange_when_up(call: Call, route: Route, observed: _Observation) -> str:
 
 def _timeout(call: Call, route: Route) -> float:
     settings = call.attempt.context.settings
-    return settings.fallback_timeout if route == "direct" else settings.timeout_at(call.tool.link)
+    seconds = settings.fallback_timeout if route == "direct" else settings.timeout_at(call.tool.link)
+    return seconds if call.give_up is None else max(min(seconds, call.seconds_left), MIN_TIMEOUT_S)
 
 
 def _exchange(call: Call, route: Route, observed: _Observation) -> str:
-    prepared = _prepare(call, route)
-    with exchange(prepared, _timeout(call, route), call.attempt.connections) as reply:
+    seconds = _timeout(call, route)
+    prepared = _prepare(call, route, observed.number)
+    if call.give_up is not None:
+        prepared.headers[DEADLINE_HEADER] = f"{(time.time() + seconds) * 1000:.0f}"
+    connections = None if is_cancellable() else call.attempt.connections
+    with exchange(prepared, seconds, connections) as reply:
         observed.status = reply.status_code
         for chunk in reply.iter_content(16384):
             observed.body += chunk
             if len(observed.body) > MAX_REPLY_BYTES:
                 raise BadReply("bad_reply", "larger than 4 MiB")
     observed.digest = body_digest(observed.body)
+    if reply.headers.get(REPLAYED_HEADER) and not call.attempt.recovery.as_shipped:
+        call.attempt.record_recovery("keys", True, 0.0, call=call, preserved="the result of the first write")
     return _answer(reply, observed.body)
 
 
-def _prepare(call: Call, route: Route) -> requests.PreparedRequest:
+def _prepare(call: Call, route: Route, number: int) -> requests.PreparedRequest:
     context = call.attempt.context
     addresses = context.topology.proxies if route == "proxy" else context.topology.services
     prepared = call.request.prepare(addresses[call.tool.link].url)
-    prepared.headers.update(call.identity().headers(call.tool.link, call.fingerprint, call.attempt.key))
+    prepared.headers.update(call.identity(number).headers(call.tool.link, call.fingerprint, call.attempt.key))
     if call.idempotency_key:
         prepared.headers[IDEMPOTENCY_HEADER] = call.idempotency_key
     if route == "direct":  # this route bypasses the gateway, which otherwise sets these headers
@@ -263,7 +342,7 @@ def _seconds(header: str | None) -> float | None:
 
 
 def _record(call: Call, route: Route, observed: _Observation) -> None:
-    identity = call.identity()
+    identity = call.identity(observed.number)
     call.attempt.context.record(
         ToolTry(
             episode=identity.episode,

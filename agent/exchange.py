@@ -6,10 +6,15 @@ ToolFailure
 ├── NoReply            the service may have executed the request
 │   ├── TimedOut
 │   ├── ConnectionLost
+│   ├── Cancelled      by this agent
 │   └── BadReply
+│       └── CheckFailed
 ├── NotReached         the request was not sent
 ├── ServiceFailed      5xx
 ├── RateLimited        429
+├── BreakerOpen        no request was sent, nor for the next two
+├── DeadlinePassed
+├── LoopRefused
 └── ServiceRefused     any other 4xx
 """
 
@@ -17,9 +22,10 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from http.client import HTTPException, IncompleteRead, RemoteDisconnected
 from typing import Any, Literal
@@ -30,10 +36,14 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
+from wirefault.core.caller_errors import CANCELLED
+
 SideEffect = Literal["none", "unknown"]
 _EARLIER = " Whether an earlier try took effect is unknown."
 # deadline of this thread's exchange, by time.perf_counter; a kept-alive connection serves several exchanges
 _DEADLINE: ContextVar[float] = ContextVar("wirefault_deadline")
+# of this thread's exchanges, if another thread may end them
+_CANCELLATION: ContextVar[Cancellation | None] = ContextVar("wirefault_cancellation", default=None)
 
 
 class ToolFailure(Exception):
@@ -81,6 +91,10 @@ class BadReply(NoReply):
     reason = "The tool's answer was unreadable."
 
 
+class Cancelled(NoReply):
+    reason = "The request was cancelled."
+
+
 class NotReached(ToolFailure):
     code = "not_reached"
     reason = "The tool could not be reached."
@@ -95,6 +109,32 @@ class ServiceFailed(ToolFailure):
 class RateLimited(ToolFailure):
     code = "rate_limited"
     reason = "The tool refuses more requests for now."
+    executed = False
+
+
+class CheckFailed(BadReply):
+    code = "implausible"
+    reason = "The tool's answer failed a check."
+
+
+class BreakerOpen(ToolFailure):
+    code = "breaker_open"
+    reason = "The tool failed several times, so it is not called for now."
+    retryable = False
+    executed = False
+
+
+class DeadlinePassed(ToolFailure):
+    code = "deadline"
+    reason = "The time for this call is over."
+    retryable = False
+    executed = False
+
+
+class LoopRefused(ToolFailure):
+    code = "loop"
+    reason = "You made this call several times with the same result. Do not make it again."
+    retryable = False
     executed = False
 
 
@@ -126,7 +166,10 @@ class _Socket(socket.socket):
 class _Connection(HTTPConnection):
     def _new_conn(self) -> socket.socket:
         plain = super()._new_conn()
-        return _Socket(plain.family, plain.type, plain.proto, fileno=plain.detach())
+        opened = _Socket(plain.family, plain.type, plain.proto, fileno=plain.detach())
+        if (cancellation := _CANCELLATION.get()) is not None:
+            cancellation.register(opened)
+        return opened
 
 
 class _Pool(HTTPConnectionPool):
@@ -151,6 +194,47 @@ class Connections(HTTPAdapter):
         super().close()
 
 
+class Cancellation:
+    """Lets another thread end the exchanges of the thread that entered it."""
+
+    def __init__(self) -> None:
+        self._sockets: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self.cancelled = False
+
+    @contextmanager
+    def observed(self) -> Iterator[None]:
+        """Make exchanges of this thread inside the block end when ``cancel`` is called."""
+        token = _CANCELLATION.set(self)
+        try:
+            yield
+        finally:
+            _CANCELLATION.reset(token)
+
+    def register(self, opened: socket.socket) -> None:
+        with self._lock:
+            self._sockets.append(opened)
+        if self.cancelled:
+            _shut_down(opened)
+
+    def cancel(self) -> None:
+        """End the exchanges, also those that start later: each raises ``Cancelled``."""
+        with self._lock:
+            self.cancelled = True
+            for each in self._sockets:
+                _shut_down(each)
+
+
+def is_cancellable() -> bool:
+    """Return whether another thread may end this thread's exchanges, which need their own connections."""
+    return _CANCELLATION.get() is not None
+
+
+def _shut_down(connection: socket.socket) -> None:
+    with suppress(OSError):  # closed, or not connected
+        connection.shutdown(socket.SHUT_RDWR)
+
+
 @contextmanager
 def exchange(
     prepared: requests.PreparedRequest, timeout: float, connections: Connections | None = None
@@ -172,6 +256,8 @@ def exchange(
     except requests.exceptions.Timeout:
         raise TimedOut("read_timeout") from None
     except (requests.exceptions.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
+        if (cancellation := _CANCELLATION.get()) is not None and cancellation.cancelled:
+            raise Cancelled(CANCELLED) from None
         raise _connection_failure(error) from None
     except requests.exceptions.RequestException as error:
         raise BadReply("bad_reply", type(error).__name__) from None

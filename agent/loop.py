@@ -19,9 +19,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field
 
-from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, AttemptInProgress, try_call
+from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Ask, AttemptInProgress, try_call
 from agent.middleware import CallIdentity, LimitReached, Limits, Refusals
-from agent.recovery import recovery_middleware
+from agent.recovery import recovering, recovery_middleware
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
 from wirefault.recovery.strategies import AS_SHIPPED, Recovery
@@ -64,9 +64,9 @@ class _StrictTool(StructuredTool):
         return self.args_schema or super().tool_call_schema
 
 
-def _tool(tool: AgentTool) -> BaseTool:
+def _tool(tool: AgentTool, ask: Ask = try_call) -> BaseTool:
     def run(**_: Any) -> str:
-        return try_call(CURRENT_CALL.get())
+        return ask(CURRENT_CALL.get())
 
     return _StrictTool.from_function(
         func=run, name=tool.name, description=tool.description, args_schema=tool.arguments
@@ -82,7 +82,7 @@ class Agent(Subject):
     """The subject that the runner calls, one prompt or conversation at a time.
 
     ``redact`` removes secrets from errors. ``run_key`` returns a run's key, which signs its requests.
-    ``recovery``: the strategies against failures.
+    ``recovery``: the strategies against failures. ``fallback``: the model of the strategy ``fallback``.
     """
 
     keeps_record = True
@@ -97,6 +97,7 @@ class Agent(Subject):
         redact: Callable[[str], str] = lambda text: text,
         run_key: Callable[[str], bytes] = lambda run_id: b"",
         recovery: Recovery = AS_SHIPPED,
+        fallback: BaseChatModel | None = None,
     ) -> None:
         self.name = name
         self._run_key = run_key
@@ -104,11 +105,17 @@ class Agent(Subject):
         self._sleep = sleep
         self._redact = redact
         self._recovery = recovery
+        ask = recovering(recovery, sleep)
         self._graph = create_agent(
             model,
-            [_tool(tool) for tool in TOOLS],
+            [_tool(tool, ask) for tool in TOOLS],
             system_prompt=SYSTEM_PROMPT,
-            middleware=[Refusals(), Limits(), CallIdentity(), *recovery_middleware(recovery, sleep)],
+            middleware=[
+                Refusals(),
+                Limits(),
+                CallIdentity(),
+                *recovery_middleware(recovery, sleep, fallback),
+            ],
             # explicit: LangChain would choose response_format, which Groq refuses together with tools
             response_format=ToolStrategy(Report),
         )

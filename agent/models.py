@@ -165,10 +165,12 @@ def _without_nulls(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def build_model(settings: Settings, topology: Topology, key: str, client: httpx.Client) -> ChatGroq:
-    """Build the model for the run. The caller closes ``client``."""
+def build_model(
+    settings: Settings, topology: Topology, key: str, client: httpx.Client, name: str = ""
+) -> ChatGroq:
+    """Build the run's model, or another one of its server by name. The caller closes ``client``."""
     return _CompatibleModel(
-        model_name=settings.model_name,
+        model_name=name or settings.model_name,
         api_key=SecretStr(key),
         base_url=topology.proxies["model"].url,
         timeout=settings.model_timeout,

@@ -32,7 +32,9 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
         keys = InheritedKeys(configuration.environ)
         redact = Redaction(configuration.environ).text
         recovery = parse_recovery(settings.recovery)
-        yield Agent(model, _NAME, redact=redact, run_key=keys.run_key, recovery=recovery)
+        name = recovery.fallback.model if recovery.fallback else ""
+        fallback = build_model(settings, configuration.topology, key, client, name) if name else None
+        yield Agent(model, _NAME, redact=redact, run_key=keys.run_key, recovery=recovery, fallback=fallback)
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:

@@ -21,6 +21,7 @@ from waitress.task import ErrorTask
 
 from flask_tools.inputs import (
     MAX_WORLD_LENGTH,
+    check_deadline,
     error_body,
     query,
     register_error_handlers,
@@ -71,6 +72,11 @@ def create_service(
     register_error_handlers(app)
     app.register_blueprint(_effects_blueprint(service))
     app.register_blueprint(module.blueprint(service))
+
+    @app.before_request
+    def refuse_late() -> None:
+        """Refuse a request whose caller has given up and would not see its effect."""
+        check_deadline(request, clock())
 
     @app.get("/")
     def health() -> Response:

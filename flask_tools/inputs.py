@@ -12,6 +12,7 @@ message names the parameter or field.
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import unicodedata
 from collections.abc import Collection, Mapping
@@ -21,7 +22,7 @@ from urllib.parse import parse_qsl
 from flask import Flask, Request, Response, jsonify
 from werkzeug.exceptions import HTTPException
 
-from wirefault.state.effects import DEFAULT_WORLD, WORLD_HEADER
+from wirefault.state.effects import DEADLINE_HEADER, DEFAULT_WORLD, WORLD_HEADER
 
 MAX_PARAMETERS = 20
 MAX_WORLD_LENGTH = 200
@@ -73,6 +74,21 @@ def _describe(error: Exception) -> tuple[int, str, str, dict[str, str]]:
         headers = {"Allow": ", ".join(sorted(allowed))} if allowed else {}
         return status, code, _INTERNAL if status == 500 else error.description or code, headers
     return 503, "state_unavailable", f"The database of the tools (EFFECTS_DB) cannot be used: {error}.", {}
+
+
+def check_deadline(request: Request, now: float) -> None:
+    """Raise ``ToolError`` 412 if the request's deadline (``X-Request-Deadline``) is before ``now``, 400 if
+    it is not a Unix time in milliseconds.
+
+    A failed precondition: the write was certainly not carried out. Not 408, after which clients retry.
+    """
+    text = request.headers.get(DEADLINE_HEADER)
+    if text is None:
+        return
+    if not re.fullmatch(r"[0-9]{1,15}", text):
+        raise ToolError(400, "bad_deadline", f"{DEADLINE_HEADER} must be a Unix time in milliseconds.")
+    if now * 1000 > int(text):
+        raise ToolError(412, "deadline_exceeded", "The caller's deadline had passed when the request came.")
 
 
 def query(request: Request, *allowed: str) -> dict[str, str]:

@@ -20,13 +20,12 @@ from flask import Request, Response, jsonify
 
 from flask_tools.inputs import ToolError, header_text, printable_ascii, request_world
 from wirefault.core.sqlite import connect
-from wirefault.state.effects import EFFECTS_SCHEMA, IDEMPOTENCY_HEADER
+from wirefault.state.effects import EFFECTS_SCHEMA, IDEMPOTENCY_HEADER, REPLAYED_HEADER
 from wirefault.wiring.links import Link
 
 REQUEST_ID = "request_id"  # the key's field in the body
 _MAX_KEY_LENGTH = 200
 _BAD_KEY = "bad_idempotency_key"
-_REPLAYED_HEADER = "Idempotency-Replayed"
 _IDEMPOTENCY_SCHEMA = """
 CREATE TABLE IF NOT EXISTS idempotency (
     service TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL,
@@ -130,7 +129,7 @@ def write_once(service: Service, request: Request, action: Action) -> Response:
     response = jsonify(body)
     response.status_code = status
     if stored:
-        response.headers[_REPLAYED_HEADER] = "true"
+        response.headers[REPLAYED_HEADER] = "true"
     return response
 
 

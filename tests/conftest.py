@@ -32,8 +32,8 @@ _started_processes = pytest.StashKey[list[str]]()
 # of about the same duration.
 _SHARED_LABS = {
     "one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes streams",
-    "two": "kept_alive personas real_toxiproxy recomputed remarks reproducible secrets tampering version"
-    " lab_conversations whose_fault",
+    "two": "kept_alive personas real_toxiproxy recomputed recovery remarks reproducible secrets tampering"
+    " version lab_conversations whose_fault",
 }
 SHARED_LAB_FILES = {
     f"tests/e2e/test_{name}.py": f"lab-{lab}" for lab, names in _SHARED_LABS.items() for name in names.split()

@@ -14,6 +14,7 @@ from wirefault.core.run_key import derive_run_key
 from wirefault.history.events import Event
 from wirefault.judging.summary import Summary, summarise
 from wirefault.lab.launcher import Lab
+from wirefault.recovery.strategies import parse_recovery
 from wirefault.runner.record import RunRecord
 from wirefault.runner.run import Runner, new_run_id
 from wirefault.settings.configuration import Configuration
@@ -85,7 +86,10 @@ class SharedLab:
         with open_client(settings) as client:
             model = build_model(settings, self.lab.topology, "none", client)
             run_key = partial(derive_run_key, self.lab.token)
-            agent = Agent(model, "the lab's agent", run_key=run_key)
+            recovery = parse_recovery(settings.recovery)
+            other = recovery.fallback.model if recovery.fallback else ""
+            fallback = build_model(settings, self.lab.topology, "none", client, other) if other else None
+            agent = Agent(model, "the lab's agent", run_key=run_key, recovery=recovery, fallback=fallback)
             return self.run_subject(agent, *prompts, settings=settings, to_its_end=to_its_end)
 
     def run_subject(

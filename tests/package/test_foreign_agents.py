@@ -26,6 +26,7 @@ NEEDED = {
 }
 OF_THE_LAB = re.compile(
     r"langchain|langgraph|langsmith|groq|httpx|flask|werkzeug|waitress|matplotlib|deep_translator|simpleeval"
+    r"|pybreaker|tenacity"
 )
 # It orders by hand and again after a failure, without a key.
 AGENT = """

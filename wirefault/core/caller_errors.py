@@ -25,6 +25,8 @@ TIMEOUT: frozenset[ErrorKind] = frozenset({"timeout"})
 CLOSED: frozenset[ErrorKind] = frozenset({"closed", "reset"})
 HTTP_ERRORS: frozenset[ErrorKind] = frozenset({"http_429", "http_4xx", "http_5xx"})
 
+CANCELLED = "cancelled"
+"""The error of a try that the caller itself ended, since another one was answered; it is of no kind."""
 _KINDS: Mapping[str, ErrorKind] = {
     "read_timeout": "timeout",
     "connect_timeout": "timeout",

@@ -50,7 +50,7 @@ class ToolTry:
     timeout_ms: float
     status: int | None
     # None for a valid reply with a status below 400, ``http_<status>`` for another status, else read_timeout,
-    # connect_timeout, connection_refused, connection_closed, connection_reset or bad_reply
+    # connect_timeout, connection_refused, connection_closed, connection_reset, bad_reply or cancelled
     error: Annotated[str | None, omitted_if(None)]
     reply_bytes: int
     write: Annotated[bool, omitted_if(False)]

@@ -19,6 +19,10 @@ from wirefault.core.sqlite import check_owner, connect
 WORLD_HEADER = "Wirefault-World"
 TRANSLATOR_HEADER = "Wirefault-Translator"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
+REPLAYED_HEADER = "Idempotency-Replayed"
+# Unix time in milliseconds until which the caller waits. An absolute time: a relative one would not count the
+# time that the request spends on its way.
+DEADLINE_HEADER = "X-Request-Deadline"
 DEFAULT_WORLD = "default"
 
 EFFECTS_SCHEMA = """

@@ -13,7 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from wirefault.core.caller_errors import ERROR_KINDS_IN_ORDER, HTTP_ERRORS, ErrorKind, error_kind, error_name
+from wirefault.core.caller_errors import (
+    CANCELLED,
+    ERROR_KINDS_IN_ORDER,
+    HTTP_ERRORS,
+    ErrorKind,
+    error_kind,
+    error_name,
+)
 from wirefault.faults.registry import REGISTRY
 from wirefault.history.events import ConnectionEnded, Exchange, FaultMet, ToolTry
 from wirefault.judging.evidence.record import (
@@ -195,7 +202,7 @@ def _unexplained_tries(trace: EpisodeTrace, faults: Iterable[FaultRecord]) -> It
     }
     for request in trace.tries:
         by_fault = not request.direct and request.try_key in explained
-        if request.error is not None and not by_fault and not _refused(request):
+        if request.error not in (None, CANCELLED) and not by_fault and not _refused(request):
             yield unexplained(request)
 
 
