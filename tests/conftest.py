@@ -51,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Record started processes, and keep launchers' records out of the user's private folder."""
     private = tempfile.TemporaryDirectory(prefix="wirefault-tests-")
     os.environ["XDG_STATE_HOME"] = private.name
+    os.environ["WIREFAULT_DUEL"] = "false"  # most demos here are about something else
     config.add_cleanup(private.cleanup)
     started = config.stash[_started_processes] = []
 

@@ -171,7 +171,7 @@ class Shell:
 
 def _inherited() -> dict[str, str]:
     """The environment without settings of the lab, and without what ``make test ARGS=...`` hands down."""
-    own = {*INSTALLATION_VARIABLES, "ARGS", "MAKEFLAGS", "MAKEOVERRIDES"}
+    own = {*INSTALLATION_VARIABLES, "ARGS", "MAKEFLAGS", "MAKEOVERRIDES", "WIREFAULT_DUEL"}
     return {key: value for key, value in os.environ.items() if key.lower() not in NAMES and key not in own}
 
 

@@ -188,7 +188,11 @@ PROMISES = {
         ),
         Promise("wirefault plan", 0, "^control-after "),
         Promise("wirefault run experiments/lost-replies.yaml", 0, r"^held: all of \d statements held"),
-        Promise("make run", 0, "^29/29  ", "^charts: logs/charts/"),
+        Promise(
+            *("make run", 0, "^29/29  ", "^charts: logs/charts/"),
+            r"^duel  the lab's agent +wrote twice in 0 of 4, claimed falsely in 0 of 4$",
+            r"^duel  a careless one +wrote twice in 2 of 4, claimed falsely in 2 of 4 ",
+        ),
         Promise("wirefault demo --seed 1 --toxic-prob 1 --persona fabricator", 0, r"^false_success +\d"),
         Promise("wirefault demo --seed 1 --faults lost-replies", 0, r"^duplicate +\d"),
         Promise("wirefault demo --seed 1 --only 3", 0, "^ 3/29 .* weather timeout 400 up; "),

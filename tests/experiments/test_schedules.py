@@ -54,7 +54,7 @@ def drawn(seed: int, requests: Sequence[str]) -> dict[Try, tuple[str, ...]]:
             link, "GET", target, lambda request=request: request, key, "e", 1, call, 1, at * 1.7
         )
         plan = plan_try(matcher.match(incoming).met, whole=True)
-        acts = sorted(f"{met.id} {met.act}" for met in plan.met_faults)
+        acts = sorted(f"{fault.id} {fault.act}" for fault in plan.met_faults)
         plans["e", "1", link, key, str(call), "1"] = tuple(acts)
     return plans
 

@@ -122,7 +122,7 @@ class Runner:
     installs: bool
 
     def build(self, **inputs: str) -> Build:
-        values = {f"inputs.{name}": str(given.get("default", "")) for name, given in ACTION["inputs"].items()}
+        values = {f"inputs.{name}": str(each.get("default", "")) for name, each in ACTION["inputs"].items()}
         values |= {f"inputs.{name.replace('_', '-')}": value for name, value in inputs.items()}
         values |= {
             "inputs.token": "secret-token",

@@ -100,12 +100,12 @@ def print_tournament(console: Console, result: TournamentResult) -> None:
         console.print()
         console.print(Text(f"tournament under {table.under}, {sure} intervals", style="bold"))
         columns, rows = rows_of(table)
-        shown = new_table("figure", *(row[0] for row in rows), text_columns=tuple(range(len(rows) + 1)))
-        for column in shown.columns:
+        grid = new_table("figure", *(row[0] for row in rows), text_columns=tuple(range(len(rows) + 1)))
+        for column in grid.columns:
             column.no_wrap = False
         for place, name in enumerate(columns[1:], start=1):
-            shown.add_row(Text(name), *(Text(one_line(row[place])) for row in rows))
-        console.print(shown)
+            grid.add_row(Text(name), *(Text(one_line(row[place])) for row in rows))
+        console.print(grid)
         for pair in table.pairings:
             console.print(Text(f"{pair.first} - {pair.second}: {pair_text(pair)}"), soft_wrap=True)
         for line in (*group_lines(table), *schedule_lines(table)):
