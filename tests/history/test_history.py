@@ -44,6 +44,8 @@ from wirefault.history.events import (
     RunStarted,
     SealedFile,
     SocketMessage,
+    SubjectKilled,
+    SubjectResumed,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -74,6 +76,8 @@ EVENTS = [
     CALL,
     ToolCallRefused(1.0, "1-1", 1, 1, 0, "search_v2", '{"q": "a', "malformed", "cut off"),
     RecoveryTried(1.0, "1-1", 1, "retry", 2, True, 0.1, "idempotency key", "search", 1),
+    SubjectKilled(1.0, "1-1", 1, 1, "shop", "crash", "before_reply", "kill", True, 12.5),
+    SubjectResumed(1.0, "1-1", 1, 1, "python agent.py"),
     RecoveryTried(1.0, "1-1", 1, "checkpoint", 1, False, 0.1, ""),
     AttemptEnded(
         "1-1", 1, 1.0, 2.0, 1000.0, "report", Report("done", "42", [{"value": 42}]), "42", None, None

@@ -162,6 +162,21 @@ class MessageEditor(Protocol):
         """What happens to the message; None lets it pass to the next fault."""
 
 
+KillPoint = Literal["before_reply", "after_reply", "mid_stream", "before_request"]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """The end of the subject's processes at a point of the wire. The reply's ending is ``hang`` then."""
+
+    point: KillPoint
+    signal: Literal["kill", "term"]
+    grace_s: float
+    """From SIGTERM to SIGKILL."""
+    wait_s: float
+    """From the point to the signal."""
+
+
 @dataclass(frozen=True)
 class Act:
     """A fault's effect on a try; the defaults change nothing."""
@@ -184,6 +199,8 @@ class Act:
     """Creates an editor for the messages of a WebSocket connection."""
     pings: Pings | None = None
     """Keeps an event stream alive that ends with ``hang``."""
+    kill: Kill | None = None
+    """Where the try hangs, the subject is killed and resumed."""
     evidence: Mapping[str, Any] = field(default_factory=dict)
     """JSON that documents the effect in the history."""
 
@@ -223,8 +240,15 @@ class Fault(BaseModel):
     any transport; or the tool's arguments as the request and its ``result`` as the reply."""
     chooses: ClassVar[bool] = False
     """``act`` may return None, which lets the try pass."""
+    kills: ClassVar[bool] = False
+    """It ends the subject's processes, so the subject must be one that can be resumed."""
     can_cause: ClassVar[frozenset[ErrorKind]] = NOTHING
     """The errors of a try that it can cause; it explains no others."""
+
+    @property
+    def max_kills(self) -> int:
+        """How often it may kill the subject in one attempt; it lets later tries pass."""
+        return 0
 
     @property
     def causes(self) -> frozenset[ErrorKind]:

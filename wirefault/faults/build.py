@@ -114,6 +114,7 @@ __all__ = [
     "infinite_loop",
     "inject_message",
     "instruction",
+    "kill_subject",
     "late_response",
     "lose_reply",
     "lose_request",
@@ -532,6 +533,29 @@ def flap(
         "kind": kind,
     }
     return _entry("flap", link, parameters, conditions)
+
+
+def kill_subject(
+    link: Link = "all",
+    *,
+    at: Literal["before_reply", "after_reply", "mid_stream", "before_request"] | None = None,
+    after: int | None = None,
+    signal: Literal["kill", "term"] | None = None,
+    grace: float | None = None,
+    wait_ms: float | None = None,
+    times: int | None = None,
+    **conditions: Unpack[Conditions],
+) -> Entry:
+    """Kill the subject with all its processes at a point of the wire, then resume it in the same ..."""
+    parameters = {
+        "at": at,
+        "after": after,
+        "signal": signal,
+        "grace": grace,
+        "wait_ms": wait_ms,
+        "times": times,
+    }
+    return _entry("kill_subject", link, parameters, conditions)
 
 
 def wrong_value(

@@ -20,11 +20,12 @@ from wirefault.dialects import Dialect
 from wirefault.dialects.mcp import MCP
 from wirefault.gateway.calls import AttemptCalls
 from wirefault.gateway.endpoint import Endpoint
+from wirefault.gateway.kills import AttemptKills, KillEnd, OnEnd, StartKill
 from wirefault.gateway.run import Run
 from wirefault.settings.settings import SettingsError
 from wirefault.state.effects import TRANSLATOR_HEADER, WORLD_HEADER, world_key
 from wirefault.state.state import State
-from wirefault.state.tables import HeldCall
+from wirefault.state.tables import HeldCall, KillOrder
 from wirefault.wiring.links import HTTP, Link, Links
 
 
@@ -51,10 +52,14 @@ def attempt_fields(episode: str, number: int) -> str:
     return f'"episode":{json.dumps(episode, ensure_ascii=False)},"attempt":{number}'
 
 
+_CANNOT_KILL = "this gateway has no runner that could kill the subject"
+
+
 class LaneAttempt:
     """One attempt of a run: what has arrived in it, and the connections that it waits for.
 
-    ``hold`` is called with each call that waits until the manager has changed its link's toxics.
+    ``hold`` is called with each call that waits until the manager has changed its link's toxics, ``kill``
+    with each order to kill the subject.
     """
 
     began: float
@@ -72,8 +77,16 @@ class LaneAttempt:
     lab_headers: bytes
     """Header lines towards the lab's tools."""
 
+    kills: AttemptKills
+    """Faults that kill the subject."""
+
     def __init__(
-        self, run: Run, episode: str, number: int, hold: Callable[[HeldCall], None] = lambda _: None
+        self,
+        run: Run,
+        episode: str,
+        number: int,
+        hold: Callable[[HeldCall], None] = lambda _: None,
+        kill: StartKill = lambda _order, _is_over, on_end: on_end("failed", _CANNOT_KILL),
     ) -> None:
         self.run = run
         self.episode = episode
@@ -84,6 +97,7 @@ class LaneAttempt:
         self.call_holds = CallHolds(
             lambda link, call: hold(HeldCall(run.run_id, episode, number, link, call))
         )
+        self.kills = AttemptKills(kill)
         self.began = time.perf_counter()
         self.toxic_links = run.toxic_links(episode, number)
         self.lab_headers = (
@@ -159,6 +173,9 @@ class LaneConnection(Protocol):
     def cut_off(self, attempt: LaneAttempt) -> None:
         """End it at once if only its client's close is missing."""
 
+    def bury(self) -> None:
+        """Its client was killed: end it, except a request that its upstream has."""
+
 
 # A request that comes later than this many attempts is not known to be late.
 _MAX_ENDED = 16
@@ -175,6 +192,8 @@ class Lane:
     connections: set[LaneConnection] = field(default_factory=set)
     hold: Callable[[HeldCall], None] = lambda _: None
     """Called with each call that waits until the manager has changed its link's toxics."""
+    kill: StartKill = lambda _order, _is_over, on_end: on_end("failed", _CANNOT_KILL)
+    """Orders a kill of the subject."""
     on_model: Callable[[Link, Dialect], None] = lambda *_: None
     """Called once for each link that was found at run time and proves to carry model requests."""
     _ended: deque[LaneAttempt] = field(default_factory=lambda: deque(maxlen=_MAX_ENDED))
@@ -206,7 +225,22 @@ class Lane:
         if self.attempt is None or self.attempt.run is not run or not self.attempt.is_(episode, number):
             if self.attempt is not None:
                 self._ended.appendleft(self.attempt)
-            self.attempt = LaneAttempt(run, episode, number, self.hold)
+            self.attempt = LaneAttempt(run, episode, number, self.hold, self._kill)
+
+    def _kill(self, order: KillOrder, is_over: Callable[[], bool], on_end: OnEnd) -> None:
+        """Order a kill; at its end the killed processes' connections are closed, too."""
+
+        def end(how: KillEnd, why: str) -> None:
+            on_end(how, why)
+            for connection in tuple(self.connections):
+                connection.bury()
+
+        self.kill(order, is_over, end)
+
+    @property
+    def killing(self) -> bool:
+        """Whether the subject is to die, so that no request of it is taken."""
+        return self.attempt is not None and self.attempt.kills.pending
 
     def origin_of(
         self, attempt: LaneAttempt | None, sender: Sender | None, link: str

@@ -32,6 +32,7 @@ from wirefault.gateway.exchange.connection import ClientConnection
 from wirefault.gateway.functions import FunctionArrival, FunctionCallers
 from wirefault.gateway.intercept.egress import Egress, dial_policy
 from wirefault.gateway.intercept.first_bytes import FirstBytes
+from wirefault.gateway.kills import SubjectKills
 from wirefault.gateway.lane import Lane, LinkListener, StateNotes
 from wirefault.gateway.lines.connection import StdioArrival, StdioServers
 from wirefault.history.logs import Logs
@@ -71,10 +72,12 @@ class Gateway:
         self._tls: ssl.SSLContext | None = None
         self._closed = closed_networks(topology.control.host).with_servers(own_addresses(topology))
         self._state_notes = notes = StateNotes(state_db, self._release)
+        self._kills = SubjectKills(state_db)
         self.lane = Lane(
             topology.lane,
             topology.links,
             hold=notes.add_call,
+            kill=self._kills.start,
             on_model=partial(notes.add_model, topology.lab_id, topology.lane),
         )
         self._stdio_servers = StdioServers(topology.lab_id)
@@ -119,6 +122,7 @@ class Gateway:
             self._stdio_servers.close()
             for callers in self._callers:
                 callers.close()
+            self._kills.stop()
             self._state_notes.close()
             await serving
 

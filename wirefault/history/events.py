@@ -56,6 +56,8 @@ from wirefault.history.run_events import (
     RunStarted,
     SealedFile,
     ShadowToxic,
+    SubjectKilled,
+    SubjectResumed,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -106,6 +108,8 @@ __all__ = [
     "ShadowMet",
     "ShadowToxic",
     "SocketMessage",
+    "SubjectKilled",
+    "SubjectResumed",
     "TapKind",
     "ToolCallRefused",
     "ToolCalled",
@@ -128,6 +132,8 @@ Event = (
     | ToolCalled
     | ToolCallRefused
     | RecoveryTried
+    | SubjectKilled
+    | SubjectResumed
     | AttemptEnded
     | TurnStarted
     | WentPastLab

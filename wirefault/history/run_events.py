@@ -102,6 +102,35 @@ class ToolCallRefused:
 
 
 @dataclass(frozen=True)
+class SubjectKilled:
+    """The runner killed the subject's process tree at a point of the wire (fault ``kill_subject``)."""
+
+    t: float
+    episode: str
+    attempt: int
+    number: int  # among the attempt's kills, from 1
+    link: str
+    entry: str  # id of the fault set's entry
+    point: str  # as the fault's ``at``
+    signal: Literal["kill", "term"]
+    dead: bool  # all its processes have ended
+    ms: float  # from the gateway's order to the last process's end
+    event: Literal["subject_killed"] = "subject_killed"
+
+
+@dataclass(frozen=True)
+class SubjectResumed:
+    """The subject runs again after a kill, in the same attempt and the same world."""
+
+    t: float
+    episode: str
+    attempt: int
+    number: int  # of the kill
+    command: str  # that resumed it, without secrets
+    event: Literal["subject_resumed"] = "subject_resumed"
+
+
+@dataclass(frozen=True)
 class RecoveryTried:
     """One attempt of the subject to recover from a failure, by one of the strategies of ``RECOVERY``."""
 

@@ -24,6 +24,7 @@ from wirefault.settings.episode_faults import plan_attempt, shadow_arms
 from wirefault.settings.settings import Settings
 from wirefault.state.tables import ConfigurationRow
 from wirefault.subjects.budgeted import BUDGET_SPENT
+from wirefault.subjects.killing import SubjectKills
 from wirefault.subjects.results import crash_result
 from wirefault.subjects.subject import AttemptContext, ChatMessage, LabFailed, MakeTurn, Subject, crashed
 from wirefault.wiring.links import Links
@@ -153,7 +154,11 @@ class AttemptRunner:
         shadows = shadow_toxics(settings, links, episode, attempt, prompt.tool_links)
         emit(AttemptArmed(time.time(), episode, attempt, armed.arming_ms, plan, configuration, shadows))
         failures: list[str] = []
-        ended = emit(self._run_subject(settings, armed.attempt_id, attempt, prompt, failures))
+        identity = Identity(self._recorder.record.run_id, episode, attempt)
+        kills = None
+        if any(entry.fault.kills for entry in in_force.faults):
+            kills = SubjectKills(self._manager.open_state, identity, emit)
+        ended = emit(self._run_subject(settings, armed.attempt_id, identity, prompt, kills, failures))
         healed = self._manager.finish(armed.attempt_id, settings)
         reasons = [*failures, *healed.disturbed]
         if healed.state != "healed":
@@ -168,10 +173,16 @@ class AttemptRunner:
         self._recorder.emit(AttemptHealed(time.time(), episode, attempt, None, self.why_not))
 
     def _run_subject(
-        self, settings: Settings, attempt_id: int, attempt: int, prompt: Prompt, failures: list[str]
+        self,
+        settings: Settings,
+        attempt_id: int,
+        identity: Identity,
+        prompt: Prompt,
+        kills: SubjectKills | None,
+        failures: list[str],
     ) -> AttemptEnded:
         """Run the subject; failures of the lab are appended to ``failures``."""
-        identity = Identity(self._recorder.record.run_id, prompt.key, attempt)
+        attempt = identity.attempt
 
         def begin_turn(turn: int, text: str) -> None:
             self._manager.begin_turn(attempt_id, turn, settings.arm_timeout)
@@ -188,6 +199,7 @@ class AttemptRunner:
             begin_turn,
             make_turn,
             gateway=self._gateway,
+            kills=kills,
         )
         start, clock = time.time(), time.perf_counter()
         try:

@@ -50,7 +50,7 @@ class ManagerClient:
     def __init__(
         self, open_state: Callable[[], State], clock: Callable[[], float], sleep: Callable[[float], None]
     ) -> None:
-        self._open_state = open_state
+        self.open_state = open_state
         self._state = open_state()
         self._inode = self._state.path.stat().st_ino
         self._clock = clock
@@ -125,7 +125,7 @@ class ManagerClient:
     def _beat(self, run_id: str) -> None:
         # the next beat makes up for a missed one; with a locked database the lease should expire
         while not self._stop_beating.wait(HEARTBEAT_EVERY):
-            with suppress(DatabaseError), self._open_state() as state:
+            with suppress(DatabaseError), self.open_state() as state:
                 state.beat_run(run_id, self._clock())
 
     def _row(self) -> RunRow:

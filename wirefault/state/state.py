@@ -20,10 +20,12 @@ from wirefault.state.tables import (
     CONFIGURATIONS_SCHEMA,
     FOUND_LINKS_SCHEMA,
     HELD_CALLS_SCHEMA,
+    KILLS_SCHEMA,
     TOXICS_SCHEMA,
     Configurations,
     FoundLinks,
     HeldCallRows,
+    KillRows,
     PlannedToxics,
 )
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -36,7 +38,7 @@ STALE_AFTER = 2.0
 HUNG_AFTER = 30.0  # for a run whose lock shows that its process is alive
 
 # stored in every file as ``user_version``; increase it with any change to a table
-_VERSION = 5
+_VERSION = 6
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
@@ -111,6 +113,7 @@ class State:
         self.toxics = PlannedToxics(self._database)
         self.found_links = FoundLinks(self._database)
         self.held_calls = HeldCallRows(self._database)
+        self.kills = KillRows(self._database)
 
     def _create_tables(self) -> None:
         # one statement, since another process may create the tables in between
@@ -118,7 +121,16 @@ class State:
             "SELECT user_version, (SELECT COUNT(*) FROM sqlite_master) FROM pragma_user_version"
         ).fetchone()
         if not version and not tables:
-            schema = _SCHEMA + TOXICS_SCHEMA + CONFIGURATIONS_SCHEMA + FOUND_LINKS_SCHEMA + HELD_CALLS_SCHEMA
+            schema = "".join(
+                (
+                    _SCHEMA,
+                    TOXICS_SCHEMA,
+                    CONFIGURATIONS_SCHEMA,
+                    FOUND_LINKS_SCHEMA,
+                    HELD_CALLS_SCHEMA,
+                    KILLS_SCHEMA,
+                )
+            )
             self._database.executescript(
                 f"BEGIN IMMEDIATE; {schema} PRAGMA user_version = {_VERSION}; COMMIT"
             )

@@ -1,4 +1,4 @@
-"""Tables of ``state.db``: fault configurations, links found at run time, held calls and planned toxics."""
+"""Tables of ``state.db``: configurations, links found at run time, held calls, kills and planned toxics."""
 
 from __future__ import annotations
 
@@ -197,6 +197,72 @@ class HeldCallRows:
             " AND link = :link AND call = :call",
             vars(call),
         )
+
+
+KillState = Literal["wanted", "dead", "gone", "failed", "closed"]
+KillSignal = Literal["kill", "term"]
+
+KILLS_SCHEMA = """
+CREATE TABLE IF NOT EXISTS kills (
+    run_id TEXT NOT NULL, episode TEXT NOT NULL, attempt INTEGER NOT NULL, number INTEGER NOT NULL,
+    link TEXT NOT NULL, entry TEXT NOT NULL, point TEXT NOT NULL, signal TEXT NOT NULL, grace_s REAL NOT NULL,
+    wait_s REAL NOT NULL, state TEXT NOT NULL DEFAULT 'wanted', why TEXT NOT NULL DEFAULT '',
+    PRIMARY KEY (run_id, episode, attempt, number)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True)
+class KillOrder:
+    """A point of the wire at which the gateway wants the subject dead; it holds the reply until then."""
+
+    run_id: str
+    episode: str
+    attempt: int
+    number: int  # among the attempt's kills, from 1
+    link: str
+    entry: str  # id of the fault set's entry
+    point: str  # as the fault's ``at``
+    signal: KillSignal
+    grace_s: float  # that the subject has after SIGTERM until SIGKILL
+    wait_s: float  # that the runner lets pass before the signal
+    # wanted (by the gateway); dead, gone (it had ended before) or failed (by the runner); closed (by the
+    # gateway: nothing of the dead processes can arrive any more)
+    state: KillState = "wanted"
+    why: str = ""  # the reason of a failure
+
+
+class KillRows:
+    """The table of kills in one connection's database. Raises ``sqlite3.Error``."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def add(self, order: KillOrder) -> None:
+        """Insert the gateway's order. Idempotent."""
+        self._database.execute(
+            "INSERT OR IGNORE INTO kills VALUES (:run_id, :episode, :attempt, :number, :link, :entry, :point,"
+            " :signal, :grace_s, :wait_s, :state, :why)",
+            vars(order),
+        )
+
+    def last(self, run_id: str, episode: str, attempt: int) -> KillOrder | None:
+        """Return the attempt's latest kill; None without one."""
+        row = self._database.execute(
+            "SELECT * FROM kills WHERE run_id = ? AND episode = ? AND attempt = ?"
+            " ORDER BY number DESC LIMIT 1",
+            (run_id, episode, attempt),
+        ).fetchone()
+        return KillOrder(**dict(row)) if row else None
+
+    def move(self, order: KillOrder, state: KillState, why: str = "") -> bool:
+        """Change its state if it still has the one in ``order``; False if it has another."""
+        changed = self._database.execute(
+            "UPDATE kills SET state = :new, why = :new_why WHERE run_id = :run_id AND episode = :episode"
+            " AND attempt = :attempt AND number = :number AND state = :state",
+            {**vars(order), "new": state, "new_why": why},
+        )
+        return changed.rowcount == 1
 
 
 TOXICS_SCHEMA = """

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 
 from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted
 from wirefault.history.events import EXIT_CODE
+from wirefault.state.tables import KillOrder
 from wirefault.subjects.process import MAX_KEPT_BYTES, OutputTail, ProcessGroup, exit_description
 from wirefault.subjects.results import answer_result, error_class_in, last_object, value_at
 from wirefault.subjects.subject import (
@@ -66,6 +68,9 @@ class CommandSubject(Subject):
         self._surroundings = surroundings
         self._folder = existing_folder(spec.folder, surroundings) if spec.folder else None
         self._words = resolved_words(spec.command, surroundings, "command", self._folder)
+        self._resume = self._words
+        if spec.resume:
+            self._resume = resolved_words(spec.resume, surroundings, "resume", self._folder)
         self.notes = surroundings.tap.notes
         self.name = f"command: {' '.join(spec.command)}"
 
@@ -75,10 +80,41 @@ class CommandSubject(Subject):
         answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
         if answer:
             answer.unlink(missing_ok=True)  # another attempt's, in a shared folder
+        end = time.monotonic() + context.settings.attempt_time
+        try:
+            result = self._run(self._words, prompt, folder, context, files, end, answer)
+            while isinstance(result, KillOrder) and context.kills is not None:
+                files.set_aside(("stdout.txt", "stderr.txt"), f"killed-{result.number}")
+                command = self._surroundings.redact(" ".join(self._spec.resume or self._spec.command))
+                context.kills.resumed(result, command)
+                result = self._run(self._resume, prompt, folder, context, files, end, answer)
+        finally:
+            files.remove_if_empty()
+        assert isinstance(result, SubjectResult)
+        return result
+
+    def _run(
+        self,
+        words: Sequence[str],
+        prompt: str,
+        folder: Path,
+        context: AttemptContext,
+        files: AttemptFiles,
+        end: float,
+        answer: Path | None,
+    ) -> SubjectResult | KillOrder:
+        """Run one process to its end (monotonic); the order if the lab killed it."""
+        order: KillOrder | None = None
         with StartSignal(self._surroundings.tap) as start:
-            process = self._start(prompt, folder, context, start.fd)
+            process = self._start(words, prompt, folder, context, start.fd)
             try:
-                in_time = process.wait(context.settings.attempt_time)
+                left_s = max(end - time.monotonic(), 0.0)
+                if context.kills is None:
+                    in_time = process.wait(left_s)
+                else:
+                    with context.kills.watching(process) as watch:
+                        in_time = process.wait(left_s)
+                    order = watch.order
                 was_interrupted = process.was_interrupted
             except Interrupted as end:
                 if end.signal:
@@ -89,9 +125,10 @@ class CommandSubject(Subject):
                 stdout, stderr = process.stdout.take(), process.stderr.take()
                 files.keep("stdout.txt", stdout)
                 files.keep("stderr.txt", stderr)
-                files.remove_if_empty()
             if not start.was_received():
                 raise LabFailed(f"the command could not be started: {stderr.last_statement()}")
+        if order is not None:
+            return order
         if was_interrupted:
             raise Interrupted(INTERRUPTED_LINE)
         if not in_time:
@@ -116,7 +153,7 @@ class CommandSubject(Subject):
         return SubjectResult("text", None, response, EXIT_CODE, error, error_class)
 
     def _start(
-        self, prompt: str, folder: Path, context: AttemptContext, started_fd: int | None
+        self, words: Sequence[str], prompt: str, folder: Path, context: AttemptContext, started_fd: int | None
     ) -> ProcessGroup:
         place = self._spec.prompt
         stdin = None if self._spec.show == "as-is" else ""
@@ -127,9 +164,9 @@ class CommandSubject(Subject):
             file = folder / place.file
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(prompt, encoding="utf-8")
-        elif place != "none" and not any(PROMPT in word for word in self._words):
+        elif place != "none" and not any(PROMPT in word for word in words):
             stdin = prompt
-        words = [word.replace(PROMPT, prompt) for word in self._words]
+        words = [word.replace(PROMPT, prompt) for word in words]
         words = self._surroundings.tap.words(words, started_fd=started_fd)
         inherited = [] if started_fd is None else [started_fd]
         redact = self._surroundings.redact

@@ -206,6 +206,7 @@ class ProcessGroup:
     ) -> None:
         """``stdin_text``: None for this process's input."""
         lifeline, self._lifeline = os.pipe()
+        self._cutting = threading.Lock()
         self._terminal = Terminal(own_input=stdin_text is None) if show == "as-is" else None
         slaves = self._terminal.slaves if self._terminal else {}
         try:
@@ -273,11 +274,25 @@ class ProcessGroup:
         """None while it runs; 128 plus the signal's number if a signal ended it."""
         return self._popen.poll()
 
+    def kill(self, *, grace_s: float | None) -> bool:
+        """Kill all that still runs, first by SIGTERM unless ``grace_s`` is None; whether all is dead."""
+        if grace_s is not None:
+            with suppress(OSError):  # it has ended
+                os.write(self._lifeline, bytes([signal.SIGTERM]))
+            if self.wait(grace_s):
+                return True
+        self._cut_lifeline()
+        return self.wait(_END_BOUND_S)
+
+    def _cut_lifeline(self) -> None:
+        with self._cutting:
+            lifeline, self._lifeline = self._lifeline, -1
+        if lifeline >= 0:
+            os.close(lifeline)
+
     def close(self) -> None:
         """Kill all that still runs."""
-        if self._lifeline >= 0:
-            os.close(self._lifeline)
-            self._lifeline = -1
+        self._cut_lifeline()
         self.wait(_END_BOUND_S)
         if self._terminal:
             self._terminal.close()

@@ -15,16 +15,14 @@ from wirefault.history.events import EndedBy, ErrorClass, Event, Level, Report
 from wirefault.judging.metrics import Metrics, metrics_so_far
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
+from wirefault.subjects.killing import LabFailed as LabFailed
+from wirefault.subjects.killing import SubjectKills
 from wirefault.wiring.topology import Topology
 
 # One message of a conversation: ``{"role": "user", "content": text}``, or ``assistant``.
 ChatMessage = dict[str, str]
 # Makes the user's next turn, None for no more. Raises ``LabFailed``.
 MakeTurn = Callable[[list[ChatMessage]], str | None]
-
-
-class LabFailed(Exception):
-    """The lab, not the subject, failed during an attempt; the message says how."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,8 @@ class AttemptContext:
     started: float = field(default_factory=time.time)
     # the gateway's history of the run
     gateway: Path = Path()
+    # the faults that kill the subject; None without any
+    kills: SubjectKills | None = None
 
     @property
     def elapsed(self) -> float:

@@ -242,6 +242,13 @@ class AttemptFiles:
             (self.folder / "work").rmdir()
             self.folder.rmdir()
 
+    def set_aside(self, names: Iterable[str], suffix: str) -> None:
+        """Rename files, so that the next ones of that name do not replace them."""
+        for name in names:
+            file = self.folder / name
+            with suppress(FileNotFoundError):
+                file.rename(file.with_name(f"{file.stem}-{suffix}{file.suffix}"))
+
     def keep(self, name: str, printed: OutputTail) -> None:
         """Write output without secrets, if there is any. Raises ``OSError``."""
         if printed.end:

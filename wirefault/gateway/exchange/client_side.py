@@ -11,7 +11,7 @@ from wirefault.gateway.exchange.client import Client, PauseReason
 from wirefault.gateway.exchange.decision import can_be_decided, decide
 from wirefault.gateway.exchange.episode_state import note_client_gone
 from wirefault.gateway.exchange.exchange import Exchange
-from wirefault.gateway.exchange.relay import CLIENT_LEFT, RequestRelay
+from wirefault.gateway.exchange.relay import CLIENT_LEFT, SUBJECT_KILLED, RequestRelay
 from wirefault.gateway.http1.heads import RequestHead
 from wirefault.gateway.lane import Lane, LaneAttempt, LinkListener
 
@@ -50,6 +50,8 @@ class ClientSide:
         """The client has left: end all that it began, except a whole request that is on its way."""
         self.note_client_left()
         exchange = self.relay.exchange
+        if self.relay.killing:
+            return  # the kill's end records it
         if self._delay is not None and exchange is not None and exchange.request_done:
             return  # on a slow network the request would arrive, too
         self._stop_delay()
@@ -101,6 +103,12 @@ class ClientSide:
         """The attempt stops waiting: end the connection unless a request on it is unanswered."""
         if self._drained and self.membership.attempt is attempt and self.relay.exchange is None:
             self.end(_ATTEMPT_OVER)
+
+    def bury(self) -> None:
+        """Its client was killed: end it, except a request that its upstream has."""
+        exchange = self.relay.exchange
+        if exchange is None or self.relay.killing or not exchange.forwarded:
+            self.end(SUBJECT_KILLED)
 
     def end_if_over(self) -> None:
         """End the connection if it has no request and its attempt is over."""

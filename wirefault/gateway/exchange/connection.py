@@ -59,6 +59,8 @@ class ClientConnection(ClientSide, asyncio.Protocol):
         self.client.half_closed = True
         self.note_client_left()
         self.relay.note_client_eof()
+        if self.relay.killing:
+            return True  # the kill's end closes it
         if self.client.closing or self.relay.delivery.hanging or not self._client_wants_reply():
             if self.relay.exchange is not None:
                 self.client.break_off()
@@ -108,7 +110,8 @@ class ClientConnection(ClientSide, asyncio.Protocol):
         queue, relay, client = self.queue, self.relay, self.client
         self._taking_up = True
         try:
-            while queue.waiting and relay.exchange is None and not client.closing:
+            killing = self.listener.lane.killing
+            while queue.waiting and relay.exchange is None and not client.closing and not killing:
                 if not self._take_up():
                     break
         finally:

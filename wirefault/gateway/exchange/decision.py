@@ -161,10 +161,11 @@ def decide(exchange: Exchange) -> None:
     decision.eligible = matched.eligible
     # budgets first: a provider that refuses a request does nothing else with it
     budget_faults = _met_budgets(exchange, decision, run, incoming)
-    if budget_faults or matched.met:
-        plan = plan_try([*budget_faults, *matched.met], whole=whole)
+    met = [(entry, tried) for entry, tried in matched.met if not _has_killed(attempt, entry)]
+    if budget_faults or met:
+        plan = plan_try([*budget_faults, *met], whole=whole)
         called = origin.attempt_number, link, *call
-        if matched.met and plan.acts and not run.in_blast_radius(origin.episode, called):
+        if met and plan.acts and not run.in_blast_radius(origin.episode, called):
             # a blast radius limits faults; a budget is part of the subject's world and applies outside the
             # radius
             plan = plan_try(budget_faults, whole=whole) if budget_faults else outside_radius(plan)
@@ -173,6 +174,13 @@ def decide(exchange: Exchange) -> None:
         decision.shadows = run.shadows.match(incoming, whole=whole)
     if run.replay is not None:
         _replay(exchange, decision, run.replay, body, whole=whole)
+
+
+def _has_killed(attempt: LaneAttempt | None, entry: Entry) -> bool:
+    """Whether the entry has killed the subject as often as it may in this attempt."""
+    return (
+        entry.fault.kills and attempt is not None and attempt.kills.count(entry.id) >= entry.fault.max_kills
+    )
 
 
 def _replay(

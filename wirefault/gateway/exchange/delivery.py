@@ -79,7 +79,7 @@ class ReplyDelivery:
     def hang(self, exchange: Exchange, on_limit: Callable[[], None]) -> None:
         """Make the client wait; call ``on_limit`` when the fault's time limit has passed."""
         self.hanging = True
-        fault = self._acting_fault(exchange)
+        fault = self.acting_fault(exchange)
         # over stdio the end of one call's wait would end the whole session
         seconds = 0.0 if fault is None or exchange.listener.is_lines else fault.fault.hang_s
         if fault is not None and seconds:
@@ -106,12 +106,12 @@ class ReplyDelivery:
 
     def note_hang_ended(self, exchange: Exchange) -> None:
         """Record in the fault that the gateway ended the wait."""
-        fault = self._acting_fault(exchange)
+        fault = self.acting_fault(exchange)
         if fault is not None:
             fault.evidence["closed_after_s"] = self._hang_limit_s
 
-    def _acting_fault(self, exchange: Exchange) -> MetFault | None:
-        """The fault that answered the request or changed its reply."""
+    def acting_fault(self, exchange: Exchange) -> MetFault | None:
+        """Return the fault that answered the request or changed its reply."""
         if self.changes is not None:
             return self.changes.upstream_reply.changed_by
         return exchange.plan.request_fault if exchange.plan is not None else None
@@ -260,7 +260,7 @@ class ReplyDelivery:
         ``client_was_gone``: the client got nothing of the bytes that were written after it half-closed.
         """
         writer, changes, reader = self.writer, self.changes, self.reader
-        reply, plan, fault = exchange.reply, exchange.plan, self._acting_fault(exchange)
+        reply, plan, fault = exchange.reply, exchange.plan, self.acting_fault(exchange)
         self.reader = None
         if self._hang_limit is not None:
             self._hang_limit.cancel()

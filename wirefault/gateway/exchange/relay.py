@@ -23,12 +23,15 @@ from wirefault.gateway.exchange.tunnel import Tunnel
 from wirefault.gateway.exchange.upstream import UpstreamLink
 from wirefault.gateway.http1.heads import BadHead, RequestHead
 from wirefault.gateway.http1.messages import refusal
+from wirefault.gateway.kills import KillEnd
 from wirefault.gateway.lane import LinkListener
 from wirefault.gateway.replayed_model import replayed
 from wirefault.gateway.run import Run
 from wirefault.history.events import WhyNotIntercepted
+from wirefault.state.tables import KillOrder
 
 HANG_ENDED = "a fault let the client wait until the gateway closed the connection"
+SUBJECT_KILLED = "the subject was killed here"
 CLIENT_LEFT = "the client left before its reply was complete"
 
 
@@ -66,6 +69,8 @@ class RequestRelay:
         self.exchange: Exchange | None = None
         self._copies: RequestCopies | None = None
         self._tunnel: Tunnel | None = None
+        self.killing = False
+        """The exchange waits until its client is killed."""
 
     @property
     def _behind(self) -> bool:
@@ -320,6 +325,8 @@ class RequestRelay:
         client_waits = not (self._client.lost or self._client.half_closed)
         if ending == "hang" and not client_waits:
             exchange.client_left = True
+        elif ending == "hang" and not exchange.attempt_is_over and self._kills_client(exchange):
+            return
         elif ending == "hang" and not exchange.attempt_is_over:
             self.delivery.hang(exchange, partial(self._end_hang, exchange))
             self.upstream.drop()
@@ -332,6 +339,49 @@ class RequestRelay:
             self._client.reset()
         else:
             self._finish_if_over(exchange)
+
+    def _kills_client(self, exchange: Exchange) -> bool:
+        """Order the kill of the subject, if a fault wants it here; the exchange waits for that."""
+        fault, attempt = self.delivery.acting_fault(exchange), exchange.origin.attempt
+        if fault is None or fault.act.kill is None or attempt is None or exchange.origin.run is None:
+            return False
+        kill = fault.act.kill
+        order = KillOrder(
+            exchange.origin.run.run_id,
+            attempt.episode,
+            attempt.number,
+            0,
+            exchange.listener.name,
+            fault.id,
+            kill.point,
+            kill.signal,
+            kill.grace_s,
+            kill.wait_s,
+        )
+        self.killing = True
+        self.delivery.hanging = True
+        self.upstream.drop()
+        on_end = partial(self._end_kill, exchange, fault)
+        if not attempt.kills.begin(order, lambda: exchange.attempt_is_over, on_end):
+            fault.take_back("already_faulted")
+        return True
+
+    def _end_kill(self, exchange: Exchange, fault: MetFault, how: KillEnd, why: str) -> None:
+        """The subject is dead, or could not be killed: record the exchange and close its connection."""
+        if self.exchange is not exchange:
+            return
+        self.killing = False
+        if how != "dead":
+            fault.take_back("failed" if how == "failed" else "cut_short")
+            fault.detail = why
+        else:
+            has_reply = exchange.reply.done
+            exchange.error = None if has_reply else SUBJECT_KILLED
+            exchange.client_left = not has_reply
+        exchange.keep_alive = False
+        self._record(exchange)
+        self._client.abort()
+        self._owner.leave()
 
     def _end_hang(self, exchange: Exchange) -> None:
         """Close the connection of a client that still waits for a reply that a fault holds back."""
@@ -383,6 +433,11 @@ class RequestRelay:
             self._record(exchange)
 
     def _record(self, exchange: Exchange) -> None:
+        if self.killing:  # the attempt ended before the subject was dead
+            self.killing = False
+            killing_fault = self.delivery.acting_fault(exchange)
+            if killing_fault is not None:
+                killing_fault.take_back("cut_short")
         if self._tunnel is not None:
             self._tunnel.end()
         elif exchange.plan is not None:

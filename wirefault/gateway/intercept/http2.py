@@ -121,6 +121,9 @@ class Http2Tunnel(asyncio.Protocol):
         self._conclude()
         self._client.abort()
 
+    def bury(self) -> None:
+        """Its client was killed: what it sent is on its way, and the client's close ends it."""
+
     def settle(self, attempt: LaneAttempt) -> None:
         if self._attempt is attempt:
             self.end("")

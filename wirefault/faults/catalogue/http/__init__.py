@@ -15,6 +15,7 @@ from wirefault.faults.catalogue.http.delivery import (
     Reset,
 )
 from wirefault.faults.catalogue.http.errors import NAMED_ERRORS, Status
+from wirefault.faults.catalogue.http.kill import KillSubject
 
 HTTP_FAULTS: tuple[type[Fault], ...] = (
     Status,
@@ -33,4 +34,5 @@ HTTP_FAULTS: tuple[type[Fault], ...] = (
     SchemaDrift,
     Stale,
     Flap,
+    KillSubject,
 )
