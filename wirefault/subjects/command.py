@@ -80,14 +80,14 @@ class CommandSubject(Subject):
         answer = folder / self._spec.answer.file if isinstance(self._spec.answer, InFile) else None
         if answer:
             answer.unlink(missing_ok=True)  # another attempt's, in a shared folder
-        end = time.monotonic() + context.settings.attempt_time
+        deadline = time.monotonic() + context.settings.attempt_time
         try:
-            result = self._run(self._words, prompt, folder, context, files, end, answer)
+            result = self._run(self._words, prompt, folder, context, files, deadline, answer)
             while isinstance(result, KillOrder) and context.kills is not None:
                 files.set_aside(("stdout.txt", "stderr.txt"), f"killed-{result.number}")
                 command = self._surroundings.redact(" ".join(self._spec.resume or self._spec.command))
                 context.kills.resumed(result, command)
-                result = self._run(self._resume, prompt, folder, context, files, end, answer)
+                result = self._run(self._resume, prompt, folder, context, files, deadline, answer)
         finally:
             files.remove_if_empty()
         assert isinstance(result, SubjectResult)
@@ -100,15 +100,15 @@ class CommandSubject(Subject):
         folder: Path,
         context: AttemptContext,
         files: AttemptFiles,
-        end: float,
+        deadline: float,
         answer: Path | None,
     ) -> SubjectResult | KillOrder:
-        """Run one process to its end (monotonic); the order if the lab killed it."""
+        """Run one process to its end, or to the deadline (monotonic); the order if the lab killed it."""
         order: KillOrder | None = None
         with StartSignal(self._surroundings.tap) as start:
             process = self._start(words, prompt, folder, context, start.fd)
             try:
-                left_s = max(end - time.monotonic(), 0.0)
+                left_s = max(deadline - time.monotonic(), 0.0)
                 if context.kills is None:
                     in_time = process.wait(left_s)
                 else:
