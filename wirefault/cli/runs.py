@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -199,17 +199,21 @@ def compare_command(
     if accepted is not None or fail_on is not None:
         findings = [known_findings(each, arms) for each in recordings.values()]
         gated = gate(compared, conditions, accepted.findings if accepted else findings[0], findings[-1])
-    if html is not None:
-        if accepted is not None:
-            raise InputError("--html needs two recordings, since a baseline has no histories")
+    if html is not None and accepted is not None:
+        raise InputError("--html needs two recordings, since a baseline has no histories")
+    figures: Mapping[str, Any] = {}
+    if accepted is None and (html is not None or as_json):
         from wirefault.report.page.comparisons import comparison_content
         from wirefault.report.page.write import write_page_to
 
-        write_page_to(comparison_content(recordings["first"], recordings["second"], compared), html)
-        click.echo(f"page: {html}", err=True)
+        content = comparison_content(recordings["first"], recordings["second"], compared)
+        figures = {"figures": content.figures}
+        if html is not None:
+            write_page_to(content, html)
+            click.echo(f"page: {html}", err=True)
     if as_json:
         evidence = {side: recording.evidence.as_json() for side, recording in recordings.items()}
-        _print_object({**comparison_json(compared, gated, accepted), "evidence": evidence})
+        _print_object({**comparison_json(compared, gated, accepted), **figures, "evidence": evidence})
     else:
         print_comparison(plain_console(), compared)
         for side, recording in recordings.items():
@@ -280,7 +284,10 @@ def report_command(
         _write_output("--junit", junit, junit_text([result]))
     # a document on standard output is alone there
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
-        code = _show_report(result, out, as_json) if result else _verify_run(name, logs, "", as_json)
+        if result:
+            code = _show_report(result, out, as_json, lambda: _figures(name, out))
+        else:
+            code = _verify_run(name, logs, "", as_json, figures=lambda: _figures(name, out))
     sys.exit(code)
 
 
@@ -336,14 +343,23 @@ def _judged(name: str, out: Path | None, as_json: bool, files: Sequence[Path] = 
     return judged_again(saved_experiment(name, out, files))
 
 
-def _show_report(result: ExperimentResult, out: Path | None, as_json: bool) -> int:
+def _figures(name: str, out: Path | None) -> Mapping[str, Any]:
+    """Return the part of the JSON that the page shows."""
+    from wirefault.report.page.write import page_json
+
+    return page_json(_recording(name, out))
+
+
+def _show_report(
+    result: ExperimentResult, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]] = dict
+) -> int:
     from wirefault.cli.running import show_verdict
     from wirefault.report.experiment import arm_line
     from wirefault.report.terminal import plain_console
 
     evidence = result.saved.evidence
     if as_json:
-        _print_object({**result.as_json(), "evidence": evidence.as_json()})
+        _print_object({**result.as_json(), **figures(), "evidence": evidence.as_json()})
     else:
         console = plain_console()
         console.print(result.plan.experiment.title, style="bold", markup=False)
@@ -393,7 +409,14 @@ def _resolved(run: str, out: Path | None) -> str:
     return latest_id(logs) if run == "latest" else run
 
 
-def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str = "") -> int:
+def _verify_run(
+    run_id: str,
+    logs: Path,
+    prompts: str,
+    as_json: bool,
+    event: str = "",
+    figures: Callable[[], Mapping[str, Any]] = dict,
+) -> int:
     """Score a run again, show it and return the exit code."""
     from wirefault.history.reader import read_history
     from wirefault.judging.summary import summarise
@@ -416,7 +439,7 @@ def _verify_run(run_id: str, logs: Path, prompts: str, as_json: bool, event: str
     summary = replace(summary, remarks=[*history.integrity.remarks(), *summary.remarks])
     if as_json:
         checked = {"seal": history.integrity.seal, "altered": [], "evidence": evidence.as_json()}
-        _print_object(summary.as_json() | checked)
+        _print_object({**summary.as_json(), **checked, **figures()})
     else:
         _show_summary(summary, prompts, logs)
         click.echo(f"evidence: {evidence.text}")

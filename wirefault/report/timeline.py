@@ -368,7 +368,8 @@ def _message_text(message: SocketMessage) -> str:
 
 
 def _armed(armed: AttemptArmed, faults: Sequence[FaultRecord]) -> Iterator[TimelineLine]:
-    none = "" if armed.toxics else ", no toxic drawn"
+    acted = any(fault.attempt == armed.attempt and fault.reached("injected") for fault in faults)
+    none = "" if armed.toxics or acted else ", no toxic drawn"
     yield TimelineLine("attempt", f"{armed.attempt}{none}", armed.t)
     idle = []
     for toxic in armed.toxics:

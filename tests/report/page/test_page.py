@@ -189,7 +189,7 @@ def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path
     cards = content.findings[: len(open_checks)]
     assert [card.word for card in cards] == [check["verdict"] for check in open_checks]
     for card, check in zip(cards, open_checks, strict=True):
-        assert card.text.startswith(f"{check['statement']}: ")
+        assert card.text.startswith(f"“{check['statement']}” ")
         assert all(figure in card.text for figure in check["measured"].values())
     [statements] = [table for table in content.tables if table.title == "Statements"]
     assert [row[:2] for row in statements.rows] == [(c["arm"], c["statement"]) for c in document["checks"]]
@@ -218,4 +218,4 @@ def test_repeated_order_is_counted_for_the_layer_that_sent_it(tmp_path: Path) ->
         ["shop", "without faults", "1", "0"],
         ["shop", "with a fault", "1", "1"],
     ]
-    assert [row[5] for row in table.rows] == ["code 1", "-"]
+    assert [row[5] for row in table.rows] == ["code 1", "–"]

@@ -15,11 +15,21 @@ from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.finding import Finding
 from wirefault.report.audit import shown_key
 from wirefault.report.next_command import episode_command, repeat_command
-from wirefault.report.page.episode import event_anchor
+from wirefault.report.page.charts import latency_chart, provenance, request_table
+from wirefault.report.page.figures import arm_figures, link_figures
+from wirefault.report.page.findings import (
+    actor_of,
+    cost_rows,
+    evidence_anchor,
+    further,
+    repeated_text,
+    repeating_layers,
+)
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import (
     WORDS,
     Cell,
+    CostRow,
     Episodes,
     FindingCard,
     Matrix,
@@ -27,13 +37,10 @@ from wirefault.report.page.parts import (
     Placed,
     Tone,
     count_text,
+    first_to_open,
     judged_episodes,
-    latency_chart,
-    provenance,
-    request_table,
-    size_text,
-    who_repeated,
 )
+from wirefault.report.page.phrase import Figure, Phrase
 from wirefault.report.page_links import audit_order, episode_anchor
 
 
@@ -51,20 +58,24 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     clean = traces.get("clean")
     cards = list(_audit_findings(result, traces, clean))
     verdict, tone = _audit_verdict(result, cards)
+    counts = _counts(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
-    seconds = f"{clean.card.seconds:.1f} s" if clean else "unknown"
+    seconds = clean.figure(f"{clean.card.seconds:.1f} s", "seconds") if clean else "unknown"
+    calls = Figure(len(result.clean.calls) if result.clean else 0, "calls")
+    arms = [arm_figures("", summary, len(traces))]
+    links = link_figures([each.trace for each in traces.values()])
     return PageContent(
         id=recording.id,
         title=saved.plan.experiment.title,
         kind="audit",
         tone=tone,
         verdict=verdict,
-        sentence=_audit_sentence(result, cards),
+        sentence=_audit_sentence(counts),
         facts=[
-            ("tested", command),
+            ("tested", Figure(command, "command")),
             ("under", "one certain fault in each run, compared with two clean runs"),
-            ("clean run", f"{len(result.clean.calls) if result.clean else 0} calls, {seconds}"),
-            ("seed", str(saved.plan.seed)),
+            ("clean run", Phrase(calls, " calls, ", seconds)),
+            ("seed", Figure(saved.plan.seed, "figures", "arms", 0, "seed")),
         ],
         commands=[
             ("repeat it", f"wirefault audit -- {command}"),
@@ -72,10 +83,12 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         ],
         findings=cards,
         matrix=_question_matrix(result, numbers),
-        charts=[*latency_chart(list(traces.values()))],
-        tables=[*request_table(list(traces.values()))],
+        charts=[*latency_chart(links)],
+        tables=[*request_table(links)],
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, summary),
+        figures={"arms": arms, "episodes": episodes.rows, "links": links, "counts": counts},
+        opened=first_to_open(cards, list(traces.values())),
     )
 
 
@@ -90,18 +103,41 @@ def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[s
     return "nothing harmful found", "good"
 
 
-def _audit_sentence(result: AuditResult, cards: Sequence[FindingCard]) -> str:
+def _audit_sentence(counts: Mapping[str, int]) -> Phrase:
+    def count(name: str, text: str = "") -> Figure:
+        return Figure(text or counts[name], "figures", "counts", name)
+
+    questions = count("questions", count_text(counts["questions"], "question"))
+    return Phrase(
+        *("Of ", questions, ", ", count("finding"), " had a finding, ", count("note"), " a note, "),
+        *(
+            count("fine"),
+            " were fine and ",
+            count("unknown"),
+            " unknown: ",
+            count("harmful"),
+            " harmful and ",
+        ),
+        *(
+            count("risky"),
+            " risky behaviours. Each fault was certain. Each question ran once or a few times,",
+        ),
+        " so rare behaviour is not ruled out.",
+    )
+
+
+def _counts(result: AuditResult, cards: Sequence[FindingCard]) -> dict[str, int]:
+    """Count the questions by status, and the findings by severity."""
     status = Counter(
         "note" if answer.status == "fine" and answer.note else answer.status for answer in result.answers
     )
-    counts = Counter(card.severity for card in cards)
-    return (
-        f"Of {count_text(len(result.answers), 'question')}, {status['finding']} had a finding,"
-        f" {status['note']} a note, {status['fine']} were fine and {status['unknown']} unknown:"
-        f" {counts['harmful']} harmful and"
-        f" {counts['risky']} risky behaviours. Each fault was certain. Each question ran once or a few times,"
-        " so rare behaviour is not ruled out."
-    )
+    severities = Counter(card.severity for card in cards)
+    return {
+        "questions": len(result.answers),
+        **{name: status[name] for name in ("finding", "note", "fine", "unknown")},
+        "harmful": severities["harmful"],
+        "risky": severities["risky"],
+    }
 
 
 @dataclass(frozen=True)
@@ -136,34 +172,38 @@ def _audit_words(result: AuditResult) -> dict[str, _AuditWord]:
 def _audit_findings(
     result: AuditResult, traces: Mapping[str, Placed], clean: Placed | None
 ) -> Iterator[FindingCard]:
-    for group in finding_groups(result.answers):
-        answer = group.answers[0]
+    for place, group in enumerate(finding_groups(result.answers)):
+        answer, at = group.answers[0], ("findings", place)
         key = shown_key(answer)
         example = traces.get(key)
         seen, of = group.times
+        layers = repeating_layers(example, group.worst.evidence) if example else []
+        alike = [traces[each] for each in map(shown_key, group.answers) if each in traces]
         yield FindingCard(
             group.worst.severity,
             group.worst.rule,
-            group.text,
-            f"in {seen} of {count_text(of, 'run')}, {'question' if len(group.ids) == 1 else 'questions'} "
-            f"{', '.join(group.ids)}",
-            _audit_cost(example, clean) if example else "",
+            Figure(group.text, *at, "text"),
+            Phrase(
+                "in ",
+                Figure(seen, *at, "seen"),
+                " of ",
+                Figure(count_text(of, "run"), *at, "of"),
+                f", {'question' if len(group.ids) == 1 else 'questions'} {', '.join(group.ids)}",
+            ),
+            _costs(example, clean) if example else [],
             HELPS.get(group.worst.rule, ""),
-            f"#{_evidence_anchor(example, group.worst.evidence)}" if example else "",
+            f"#{evidence_anchor(example, group.worst.evidence)}" if example else "",
             episode_command(result.saved.experiment_id, key, result.saved.logs),
             repeat_command(result.saved.experiment_id, key, result.saved.logs),
-            who_repeated(example, group.worst.evidence) if example else "",
+            actor_of(group.worst.rule, layers),
+            repeated_text(layers),
+            also=further(alike),
         )
 
 
-def _audit_cost(example: Placed, clean: Placed | None) -> str:
-    return size_text(example) + ("" if clean is None else f"; the clean run {size_text(clean)}")
-
-
-def _evidence_anchor(example: Placed, evidence: Sequence[str]) -> str:
-    ids = {id.rpartition("/")[2] for request in example.trace.requests for id in request.ids}
-    bare = next((id.rpartition("/")[2] for id in evidence if id.rpartition("/")[2] in ids), "")
-    return event_anchor(example.card.number, bare) if bare else example.card.anchor
+def _costs(example: Placed, clean: Placed | None) -> list[CostRow]:
+    rows = cost_rows(example, [], ("the run with the fault", ""))
+    return rows + (cost_rows(clean, [], ("the clean run", "")) if clean else [])
 
 
 def _question_matrix(result: AuditResult, numbers: Mapping[str, int]) -> Matrix | None:

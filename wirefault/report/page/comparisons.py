@@ -10,6 +10,7 @@ from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.judging.requests import Request
 from wirefault.report.comparison import comparison_sentences
+from wirefault.report.page.charts import points_row
 from wirefault.report.page.episode import RecordedEpisode, event_anchor
 from wirefault.report.page.parts import (
     Cell,
@@ -22,9 +23,10 @@ from wirefault.report.page.parts import (
     Tone,
     count_text,
     judged_episodes,
-    points_row,
 )
+from wirefault.report.page.phrase import Figure, Phrase, capitalised
 from wirefault.report.page.svg import intervals
+from wirefault.stats.rates import percent
 
 _TONES: Mapping[Change, Tone] = {"worse": "bad", "not worse": "good", "unknown": "open"}
 _MAX_EPISODES = 200
@@ -41,28 +43,38 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         sides = tuple(judged_episodes(_arm_of(side, arm.arm))[0] for side in (first, second))
         rows += _changed_rows(episodes, arm, (sides[0], sides[1]), (first.id, second.id))
     changed = sum(len(arm.changed) for arm in comparison.arms)
-    lines = [f"{arm.arm}: {line}" for arm in comparison.arms for line in comparison_sentences(arm)]
+    lines = [
+        Phrase(f"{arm.arm}: ", Figure(line, "arms", place))
+        for place, arm in enumerate(comparison.arms)
+        for line in comparison_sentences(arm)
+    ]
+    count = Figure(count_text(changed, "episode"), "figures", "changed")
     return PageContent(
         id=f"{first.id} and {second.id}",
         title="Two recordings compared",
         kind="comparison",
         tone=_TONES[comparison.change],
         verdict={"unknown": "perhaps worse"}.get(comparison.change, comparison.change),
-        sentence=f"{count_text(changed, 'episode')} of the second had another outcome than in the first.",
-        facts=[("first", first.id), ("second", second.id), *(("", line) for line in lines)],
+        sentence=capitalised(Phrase(count, " of the second had another outcome than in the first.")),
+        facts=[
+            ("first", Figure(first.id, "first")),
+            ("second", Figure(second.id, "second")),
+            *(("", line) for line in lines),
+        ],
         commands=[("repeat it", f"wirefault compare {first.id} {second.id}")],
         findings=[],
         matrix=Matrix("Episodes whose outcome changed", "episode", ("first", "second", "diverged at"), rows)
         if rows
         else None,
         charts=list(_difference_chart(comparison.arms)),
-        tables=[table for arm in comparison.arms for table in _tables(arm)],
+        tables=[table for place, arm in enumerate(comparison.arms) for table in _tables(arm, place)],
         episodes=episodes.cards,
         provenance=[
             ("evidence of the first", first.evidence.text),
             ("evidence of the second", second.evidence.text),
         ],
         remarks=[f"{name} is in one of them only, and was not compared." for name in comparison.unmatched],
+        figures={"changed": changed, "episodes": episodes.rows},
     )
 
 
@@ -129,18 +141,26 @@ def _text(request: Request | None) -> str:
 
 
 def _difference_chart(arms: Sequence[ArmComparison]) -> Iterator[Chart]:
-    rows = [points_row(arm.arm, arm.success) for arm in arms if arm.success is not None]
+    rows = []
+    for place, arm in enumerate(arms):
+        if arm.success is not None:
+            sure = Figure(percent(arm.confidence), "arms", place, "confidence")
+            more = Phrase(", ", sure, " interval")
+            rows.append(points_row(arm.arm, arm.success, ("arms", place, "success"), more))
     if rows:
         title, says = "Success rate", "Change from the first to the second, with its interval."
         yield Chart(title, says, intervals(rows, title, "percentage points", zero=True))
 
 
-def _tables(arm: ArmComparison) -> Iterator[Table]:
-    for title, pairs in (
-        ("measures", arm.measures),
-        ("assertions", arm.assertions),
-        ("conditions that differ", arm.differs),
+def _tables(arm: ArmComparison, place: int) -> Iterator[Table]:
+    for title, key, pairs in (
+        ("measures", "measures", arm.measures),
+        ("assertions", "assertions", arm.assertions),
+        ("conditions that differ", "differs", arm.differs),
     ):
-        if pairs:
-            rows = [(name, one or "none", other or "none") for name, (one, other) in pairs.items()]
+        rows = [
+            (name, *(Figure(side or "none", "arms", place, key, name, at) for at, side in enumerate(sides)))
+            for name, sides in pairs.items()
+        ]
+        if rows:
             yield Table(f"{arm.arm}: {title}", ("", "first", "second"), rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from markupsafe import Markup
 
@@ -102,14 +103,30 @@ class EpisodeCard:
     """What acted: kinds of faults and toxics, each once."""
     links: Sequence[str]
     findings: Sequence[FindingLine]
-    chart: Markup
-    nodes: Sequence[Node]
-    omitted: int
-    """How many lines are left out."""
     command: str
     """Prints the episode on the console."""
-    repeat: str = ""
+    repeat: str
     """Runs the episode again."""
+    recorded: RecordedEpisode
+
+    @cached_property
+    def chart(self) -> Markup:
+        """The time line."""
+        return _chart(self.number, self.recorded.trace, self.recorded.judged)
+
+    @cached_property
+    def nodes(self) -> Sequence[Node]:
+        return _nodes(self._lines[:_MAX_LINES], self.number)
+
+    @property
+    def omitted(self) -> int:
+        """How many lines are left out."""
+        return max(len(self._lines) - _MAX_LINES, 0)
+
+    @cached_property
+    def _lines(self) -> list[TimelineLine]:
+        trace = self.recorded.trace
+        return [] if trace.last(EpisodeStarted) is None else timeline_lines(trace, self.recorded.judged)
 
     @property
     def anchor(self) -> str:
@@ -151,8 +168,6 @@ def episode_card(
 ) -> EpisodeCard:
     """Describe an episode. ``word``, ``tone``, ``title``: in place of its outcome and prompt."""
     trace, judgement = episode.trace, episode.judged
-    lines = [] if trace.last(EpisodeStarted) is None else timeline_lines(trace, judgement)
-    visible = lines[:_MAX_LINES]
     ends = [each.event for each in trace.ends]
     acted = [record for record in judgement.faults if record.reached("injected") or record.delivered]
     axes = f"world {judgement.world}, claim {judgement.claim}, value {judgement.value}"
@@ -172,11 +187,9 @@ def episode_card(
         faults=list(dict.fromkeys(record.kind for record in acted)),
         links=list(dict.fromkeys(request.link_name for request in trace.requests)),
         findings=[finding_line(number, finding, trace) for finding in episode.findings],
-        chart=_chart(number, trace, judgement),
-        nodes=_nodes(visible, number),
-        omitted=len(lines) - len(visible),
         command=command,
         repeat=repeat,
+        recorded=episode,
     )
 
 

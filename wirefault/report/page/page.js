@@ -16,7 +16,7 @@
 
   // the template that wrote the page wrote these elements, too, and escaped all texts
   async function fill(details, row) {
-    if (row.chunk < 0 || details.dataset.filled) return;
+    if (!row || row.chunk < 0 || details.dataset.filled) return;
     details.dataset.filled = 'yes';
     if (!inflated.has(row.chunk)) inflated.set(row.chunk, inflate(chunks[row.chunk].textContent));
     const html = (await inflated.get(row.chunk))[row.place];

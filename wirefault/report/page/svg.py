@@ -12,6 +12,8 @@ from typing import Protocol
 
 from markupsafe import Markup, escape
 
+from wirefault.report.page.phrase import marked_up
+
 ROW = 26
 _AXIS = 30
 _BAR = 14
@@ -65,7 +67,7 @@ def _svg(height: float, parts: Iterable[str], label: str, kind: str) -> Markup:
 def _text(x: str, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
     """``x`` with its unit."""
     classes = f' class="{kind}"' if kind else ""
-    return f'<text x="{x}" y="{y:g}" text-anchor="{anchor}"{classes}>{escape(text)}</text>'
+    return f'<text x="{x}" y="{y:g}" text-anchor="{anchor}"{classes}>{marked_up(text, "tspan")}</text>'
 
 
 def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> str:
@@ -94,6 +96,8 @@ class Share:
     name: str
     """Also the class of its colour: ``o-NAME``."""
     count: int
+    text: str = ""
+    """The count as a figure."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,9 @@ def stacked_bars(rows: Sequence[StackedRow], label: str, unit: str) -> Markup:
             title = f"{row.label}: {share.name} {share.count}"
             parts.append(_rect(x, y + 17, width, _BAR + 2, f"o-{share.name}", title))
             if width > 4:
-                parts.append(_text(f"{x + width / 2:g}%", y + 29, str(share.count), "inside", "middle"))
+                parts.append(
+                    _text(f"{x + width / 2:g}%", y + 29, share.text or str(share.count), "inside", "middle")
+                )
             before += share.count
         y += ROW + 12
     return _svg(bottom + _AXIS, parts, label, "stacked")
@@ -127,11 +133,11 @@ def stacked_bars(rows: Sequence[StackedRow], label: str, unit: str) -> Markup:
 
 @dataclass(frozen=True)
 class IntervalRow:
-    """A figure with its interval; ``value`` None: only the interval is known."""
+    """A figure with its interval; ``value`` None: only the interval is known; no ``low``: neither is."""
 
     label: str
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     value: float | None = None
     note: str = ""
     kind: str = ""
@@ -147,7 +153,7 @@ def intervals(
     values.
     """
     edges = [edge for row in rows for edge in (row.low, row.high, row.value) if edge is not None]
-    edges = [edge for edge in edges if math.isfinite(edge)]
+    edges = [edge for edge in edges if math.isfinite(edge)] or [0.0, 1.0]
     if logarithm:
         marks = decades(min(edges), max(edges))
         scale = logarithmic(marks[0], marks[-1])
@@ -164,17 +170,96 @@ def intervals(
     if zero and not logarithm:
         parts.append(_line(scale(0.0), 0, scale(0.0), bottom, "zero"))
     for row in rows:
-        middle, left, right = y + 25, scale(row.low), scale(row.high)
-        kind = f"interval {row.kind}".rstrip()
+        middle, kind = y + 25, f"interval {row.kind}".rstrip()
         parts.append(_text("0", y + 12, row.label, "label"))
         parts.append(_text("100%", y + 12, row.note, "note", "end"))
-        parts.append(_line(left, middle, right, middle, kind))
-        parts += [_line(end, middle - 4, end, middle + 4, kind) for end in (left, right)]
+        if row.low is not None and row.high is not None:
+            left, right = scale(row.low), scale(row.high)
+            parts.append(_line(left, middle, right, middle, kind))
+            parts += [_line(end, middle - 4, end, middle + 4, kind) for end in (left, right)]
         if row.value is not None:
             x = scale(row.value)
             parts.append(f'<circle cx="{x:g}%" cy="{middle:g}" r="5" class="dot {row.kind}"/>')
         y += ROW + 12
     return _svg(bottom + _AXIS, parts, label, "intervals")
+
+
+@dataclass(frozen=True)
+class LevelPoint:
+    """A value with its interval over a place on a numeric axis; ``value`` None: only the interval."""
+
+    x: float
+    value: float | None
+    low: float
+    high: float
+    text: str
+    """The value in words."""
+    kind: str = ""
+
+
+def shares_by_level(
+    series: Sequence[LevelPoint], label: str, unit_x: str, unit_y: str, *, height: float = 190
+) -> Markup:
+    """Draw percentages from 0 to 100 over ``x``, with their intervals; no curve joins them."""
+    ends = [point.x for point in series]
+    margin = (max(ends) - min(ends) or 1.0) / 6
+    left, right = min(ends) - margin, max(ends) + margin
+    scale, parts = linear(left, right), []
+    top, bottom = 26.0, 26.0 + height
+
+    def at(share: float) -> float:
+        return bottom - height * min(max(share, 0.0), 1.0)
+
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        parts.append(_line(0, at(share), 100, at(share), "grid"))
+        parts.append(_text("0", at(share) - 3, f"{100 * share:g} %", "tick"))
+    parts.append(_text("0", 10, unit_y, "unit"))
+    for point in series:
+        x, kind = scale(point.x), f"interval {point.kind}".rstrip()
+        parts.append(_line(x, at(point.low), x, at(point.high), kind))
+        parts += [_line(x - 0.7, at(end), x + 0.7, at(end), kind) for end in (point.low, point.high)]
+        if point.value is not None:
+            parts.append(f'<circle cx="{x:g}%" cy="{at(point.value):g}" r="5" class="dot {point.kind}"/>')
+            beside = min(max(at(point.value) + 4, top + 4), bottom - 2)
+            parts.append(_text(f"{x + 1.2:g}%", beside, point.text, "note beside"))
+    for x in dict.fromkeys(ends):
+        parts.append(_text(f"{scale(x):g}%", bottom + 15, f"{x:g}", "tick", "middle"))
+    parts.append(_text("100%", bottom + 29, unit_x, "unit", "end"))
+    return _svg(bottom + 34, parts, label, "points")
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """A share of a heat map, in words; None: no data."""
+
+    share: float | None
+    text: str
+    more: str = ""
+
+
+def heat_map(
+    columns: Sequence[str], rows: Sequence[tuple[str, Sequence[HeatCell]]], label: str, unit: str
+) -> Markup:
+    """Draw a cell for each row and column, darker the lower its share; its figure is written into it."""
+    parts: list[str] = []
+    left, height = 22.0, 44.0
+    width = (100 - left) / max(len(columns), 1)
+    for place, column in enumerate(columns):
+        parts.append(_text(f"{left + (place + 0.5) * width:g}%", 14, column, "tick", "middle"))
+    for number, (name, cells) in enumerate(rows):
+        y = 22 + number * height
+        parts.append(_text("0", y + height / 2 + 4, name, "label"))
+        for place, cell in enumerate(cells):
+            x = left + place * width
+            kind = "heat none" if cell.share is None else f"heat h{round(10 * (1 - cell.share))}"
+            parts.append(_rect(x + 0.15, y + 1, width - 0.3, height - 2, kind))
+            dark = " dark" if cell.share is not None and cell.share < 0.45 else ""
+            middle = f"{x + width / 2:g}%"
+            parts.append(_text(middle, y + 19, cell.text, f"heat-text{dark}", "middle"))
+            parts.append(_text(middle, y + 34, cell.more, f"heat-more{dark}", "middle"))
+    bottom = 22 + len(rows) * height
+    parts.append(_text("100%", bottom + 15, unit, "unit", "end"))
+    return _svg(bottom + 20, parts, label, "heatmap")
 
 
 @dataclass(frozen=True)

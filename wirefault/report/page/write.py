@@ -27,10 +27,14 @@ from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.experiments.run_experiment import judged_again
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.report.audit_files import audit_as_json
 from wirefault.report.page.audits import audit_content
 from wirefault.report.page.episode import EpisodeCard
+from wirefault.report.page.experiments import experiment_content
+from wirefault.report.page.helps import LEGEND, VERDICTS
 from wirefault.report.page.parts import WORDS, PageContent
-from wirefault.report.page.runs import experiment_content, run_content
+from wirefault.report.page.phrase import marked_up
+from wirefault.report.page.runs import run_content
 from wirefault.report.page_links import PAGE, page_path
 
 # episodes whose HTML is readable without JavaScript: all of a few, else those with findings
@@ -74,17 +78,33 @@ def page_content(recording: Recording) -> PageContent:
     return experiment_content(recording, saved, judged_again(saved))
 
 
+def page_json(recording: Recording) -> dict[str, Any]:
+    """Return the part of a recording's JSON that its page shows: the figures, and an audit's answers.
+
+    The figures are None if the page cannot be made.
+    """
+    saved = recording.experiment
+    try:
+        audit = audit_as_json(read_audit(saved), []) if saved is not None and is_audit(saved) else {}
+        return {**audit, "figures": page_content(recording).figures}
+    except UserError:
+        return {"figures": None}
+
+
 def page_html(page: PageContent, *, live: bool = False) -> str:
     """Return the page as HTML. ``live``: for the server, it loads itself again when its run has changed."""
     environment = _environment()
     card = environment.get_template("episode.html")
 
     def html_of(episode: EpisodeCard) -> Markup:
-        return Markup(card.render(episode=episode, words=WORDS))
+        opened = episode.number == page.opened
+        return Markup(card.render(episode=episode, words=WORDS, opened=opened))
 
     plain = page.episodes
     if len(plain) > _FEW:
         plain = [each for each in page.episodes if _has_finding(each)][:_MAX_PLAIN]
+        if page.opened and all(each.number != page.opened for each in plain):
+            plain = [page.episodes[page.opened - 1], *plain]
     plain_numbers = {episode.number for episode in plain}
     others = [episode for episode in page.episodes if episode.number not in plain_numbers]
     places = {each.number: divmod(place, _CHUNK) for place, each in enumerate(others)}
@@ -97,6 +117,8 @@ def page_html(page: PageContent, *, live: bool = False) -> str:
         index=_packed([_index_row(episode, places.get(episode.number)) for episode in page.episodes]),
         chunks=[_packed([html_of(each) for each in chunk]) for chunk in _chunks(others)],
         outcomes=OUTCOMES.values(),
+        legend=LEGEND,
+        gloss=VERDICTS.get(page.verdict, ""),
         used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
         style=style,
         script=script,
@@ -194,4 +216,7 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    return value if isinstance(value, Markup) else strip_control(str(value))
+    """Escape a value for HTML, with the places of its figures."""
+    if isinstance(value, Markup):
+        return value
+    return marked_up(value if isinstance(value, str) else str(value))

@@ -1,0 +1,103 @@
+"""The figures of a page as data: the same that ``--json`` prints as ``figures``. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from wirefault.judging.layers import LAYERS, Layer, layer_of
+from wirefault.judging.requests import Request
+from wirefault.judging.summary import Summary
+from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.usage import model_usage
+from wirefault.report.page.episode import RecordedEpisode
+from wirefault.stats.exact import ruled_out_above
+from wirefault.stats.rates import percentile
+
+RULED_OUT, CONFIDENCE = 0.05, 0.95
+"""The error with which a rate above zero is ruled out, and the confidence of a run's intervals."""
+_FROM_SUMMARY = (
+    "run_id",
+    "seed",
+    "duration_s",
+    "outcomes",
+    "success",
+    "faults",
+    "model_usage",
+    "recoveries",
+    "remarks",
+)
+
+
+def arm_figures(name: str, summary: Summary, episodes: int) -> dict[str, Any]:
+    """Return the figures of an arm: from its summary, and the rate that its ``episodes`` rule out.
+
+    ``ruled_out`` is the rate of failures that so many episodes without one exclude; None without episodes.
+    """
+    ruled_out = ruled_out_above(episodes, RULED_OUT) if episodes else None
+    whole = summary.as_json()
+    counts = {"arm": name, "episodes": episodes, "ruled_out": ruled_out, "confidence": CONFIDENCE}
+    return counts | {key: whole[key] for key in _FROM_SUMMARY}
+
+
+def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
+    """Return the figures of an episode; tokens and money are None where no reply or price shows them."""
+    trace = episode.trace
+    started = trace.run.started
+    prices = str(started.settings.get("prices", "")) if started is not None else ""
+    usage = model_usage(trace.events, prices)
+    counts = [count for count in (usage.tokens_in, usage.tokens_out) if count is not None]
+    return {
+        "arm": arm,
+        "run": episode.run_id,
+        "episode": episode.judged.episode,
+        "outcome": episode.judged.outcome,
+        "why": episode.judged.why,
+        "seconds": sum(end.event.ms for end in trace.ends) / 1000,
+        "calls": len(trace.requests),
+        "tokens": sum(counts) if counts else None,
+        "usd": usage.cost_usd,
+        "findings": [asdict(finding) for finding in episode.findings],
+    }
+
+
+def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
+    """Return a row for each link, of its requests with and without an injected fault.
+
+    ``ms`` has their durations, failed ones included; ``again`` counts by layer the requests that repeated an
+    equal one.
+    """
+    groups: dict[tuple[str, bool], list[tuple[EpisodeTrace, Request]]] = defaultdict(list)
+    for trace in traces:
+        for request in trace.requests:
+            groups[request.link_name, bool(request.injected)].append((trace, request))
+    rows = []
+    for (link, faulted), requests in sorted(groups.items()):
+        times = [request.ms for _, request in requests]
+        exchanges = [request.exchange for _, request in requests if request.exchange is not None]
+        tokens = [
+            (each.tokens_in or 0) + (each.tokens_out or 0) for each in exchanges if each.tokens_in is not None
+        ]
+        again = Counter(layer for trace, request in requests if (layer := repeating_layer(trace, request)))
+        rows.append(
+            {
+                "link": link,
+                "faulted": faulted,
+                "requests": len(requests),
+                "failed": sum(not request.succeeded for _, request in requests),
+                "tokens": sum(tokens) if tokens else None,
+                "ms": {"min": min(times), "median": percentile(times, 50), "max": max(times)},
+                "again": {layer: again[layer] for layer in LAYERS if again[layer]},
+            }
+        )
+    return rows
+
+
+def repeating_layer(trace: EpisodeTrace, request: Request) -> Layer | None:
+    """Return the layer that sent the request after an equal one of its attempt; None for a first one."""
+    for group in trace.repeated:
+        if request in group[1:]:
+            return layer_of(trace, group[group.index(request) - 1], request)
+    return None
