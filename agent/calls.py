@@ -73,6 +73,7 @@ class AttemptInProgress:
     model_tries: int = 0
     recovery: Recovery = field(default_factory=lambda: AS_SHIPPED)
     retries: int = 0  # by the strategy ``retry``
+    began: int = 0  # the attempt in which the conversation began; 0: this one
     loops: LoopBreaker | None = None  # of the strategy ``loop_breaker``
     _recoveries: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
@@ -165,7 +166,8 @@ class Call:
             return None
         if by == "arguments":
             return identifier("key", identity.run, identity.episode, self.tool.name, self.fingerprint)
-        return identifier("key", identity.run, identity.episode, identity.attempt, self.reply, self.index)
+        began = self.attempt.began or identity.attempt
+        return identifier("key", identity.run, identity.episode, began, self.reply, self.index)
 
     def identity(self, number: int = 0) -> Identity:
         """Return the identity of the try with this number; by default the last one."""

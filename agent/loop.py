@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
 from langchain.agents import create_agent
 from langchain.agents.structured_output import ToolStrategy
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.messages import AIMessage, AnyMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langchain_core.tools.base import ArgsSchema
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field
 
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Ask, AttemptInProgress, try_call
-from agent.middleware import CallIdentity, LimitReached, Limits, Refusals
+from agent.checkpoints import Checkpoints, Graph, InProcessMemory, Memory
+from agent.middleware import REPORT, CallIdentity, LimitReached, Limits, Refusals
 from agent.recovery import recovering, recovery_middleware
 from agent.tools import TOOLS, AgentTool
 from wirefault.history import events
 from wirefault.recovery.strategies import AS_SHIPPED, Recovery
-from wirefault.subjects.results import AttemptOver, converse, crash_result
+from wirefault.subjects.results import AttemptOver, as_report, converse, crash_result
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult
 
-Graph = CompiledStateGraph[Any, Any, Any, Any]
 TODAY = "2026-03-02"
 SYSTEM_PROMPT = f"""You are a personal assistant. Today is Monday, 2 March 2026 ({TODAY}).
 Use the tools for every fact and every action; take figures from their results, never from memory.
@@ -73,9 +69,8 @@ def _tool(tool: AgentTool, ask: Ask = try_call) -> BaseTool:
     )
 
 
-def _serializer() -> JsonPlusSerializer:
-    """Return a serializer that restores no types but messages and the report."""
-    return JsonPlusSerializer(allowed_msgpack_modules=[Report, Value])
+# the types in a checkpoint besides messages
+STORED_TYPES = (Report, Value)
 
 
 class Agent(Subject):
@@ -83,6 +78,7 @@ class Agent(Subject):
 
     ``redact`` removes secrets from errors. ``run_key`` returns a run's key, which signs its requests.
     ``recovery``: the strategies against failures. ``fallback``: the model of the strategy ``fallback``.
+    ``memories``: where conversations are stored.
     """
 
     keeps_record = True
@@ -98,7 +94,9 @@ class Agent(Subject):
         run_key: Callable[[str], bytes] = lambda run_id: b"",
         recovery: Recovery = AS_SHIPPED,
         fallback: BaseChatModel | None = None,
+        memories: Checkpoints | None = None,
     ) -> None:
+        self._memories = memories or InProcessMemory(STORED_TYPES)
         self.name = name
         self._run_key = run_key
         self._clock = clock
@@ -106,7 +104,7 @@ class Agent(Subject):
         self._redact = redact
         self._recovery = recovery
         ask = recovering(recovery, sleep)
-        self._graph = create_agent(
+        self._graph: Graph = create_agent(
             model,
             [_tool(tool, ask) for tool in TOOLS],
             system_prompt=SYSTEM_PROMPT,
@@ -125,38 +123,79 @@ class Agent(Subject):
         attempt = AttemptInProgress(context, self._clock, self._sleep, key, recovery=self._recovery)
         token = CURRENT_ATTEMPT.set(attempt)
         try:
-            if context.turns or context.make_turn:
-                return self._converse(prompt, attempt)
-            return self._answer(self._graph, prompt, attempt)
+            if context.turns or context.make_turn or isinstance(self._memories, Checkpoints):
+                return self._with_memory(prompt, attempt)
+            return self._answer(prompt, attempt, None)
         finally:
             CURRENT_ATTEMPT.reset(token)
             attempt.to_close.close()
 
-    def _converse(self, prompt: str, attempt: AttemptInProgress) -> SubjectResult:
-        """Hold the conversation; a checkpointer of the attempt is its memory from turn to turn."""
-        graph = self._graph.copy({"checkpointer": InMemorySaver(serde=_serializer())})
+    def _with_memory(self, prompt: str, attempt: AttemptInProgress) -> SubjectResult:
+        """Make the attempt, from the last checkpoint if an earlier process or attempt left one."""
+        memory, begun = self._memories.open(self._graph, attempt.context.identity), self._clock()
+        attempt.began = memory.began
+        preserved = memory.preserved
+        if memory.began == attempt.context.identity.attempt:  # its calls continue to count
+            attempt.model_calls = sum(isinstance(message, AIMessage) for message in memory.messages)
+        result = self._converse(prompt, attempt, memory)
+        ended = result.ended_by not in ("limit", "exception")
+        if preserved:
+            seconds = self._clock() - begun
+            attempt.record_recovery("checkpoint", ended, seconds, preserved=preserved)
+        if ended:
+            self._memories.finished(memory)
+        return result
 
-        def turn(text: str, _number: int, seconds: float) -> SubjectResult:
+    def _converse(self, prompt: str, attempt: AttemptInProgress, memory: Memory) -> SubjectResult:
+        """Hold the conversation; answers that are stored are not asked for again."""
+        answered = [_stored_result(turn) for turn in memory.turns]
+        if memory.unfinished:
+            answered.pop()
+        first = len(answered) + 1
+
+        def turn(text: str, number: int, seconds: float) -> SubjectResult:
+            if number < first:
+                return answered[number - 1]
             attempt.deadline = attempt.clock() + seconds
-            result = self._answer(graph, text, attempt)
+            result = self._answer(text, attempt, memory)
             if result.ended_by in ("limit", "exception"):
                 raise AttemptOver(result)
             return result
 
-        return converse(prompt, attempt.context, turn, self._clock)
+        def begin_turn(number: int, text: str) -> None:
+            if number >= first:
+                attempt.context.begin_turn(number, text)
 
-    def _answer(self, graph: Graph, prompt: str, attempt: AttemptInProgress) -> SubjectResult:
-        """Return the agent's answer to one prompt or turn."""
+        return converse(prompt, replace(attempt.context, begin_turn=begin_turn), turn, self._clock)
+
+    def _answer(self, prompt: str, attempt: AttemptInProgress, memory: Memory | None) -> SubjectResult:
+        """Return the answer to one prompt or turn; with a memory, continue it where it was left."""
         settings = attempt.context.settings
         # so high that the attempt's limits end it, not LangGraph's
         steps = 8 * (settings.model_calls + settings.tool_calls + 2)
-        config: RunnableConfig = {"recursion_limit": steps, "configurable": {"thread_id": "attempt"}}
+        message = {"messages": [{"role": "user", "content": prompt}]}
         try:
-            return _result(graph.invoke({"messages": [{"role": "user", "content": prompt}]}, config))
+            if memory is None:
+                return _result(self._graph.invoke(message, {"recursion_limit": steps}))
+            config, unfinished = memory.config(steps), memory.unfinished
+            memory.restored = None
+            return _result(
+                memory.graph.invoke(None if unfinished else message, config, durability=memory.durability)
+            )
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
         except Exception as error:  # noqa: BLE001 - any error of the agent is its result
             return replace(crash_result(error), error=self._redact(str(error))[:500])
+
+
+def _stored_result(turn: Sequence[AnyMessage]) -> SubjectResult:
+    """Return the result of a stored turn, from its last report or text."""
+    replies = [message for message in turn if isinstance(message, AIMessage)]
+    call = next((call for reply in replies[-1:] for call in reply.tool_calls if call["name"] == REPORT), None)
+    report = as_report(call["args"]) if call else None
+    if report:
+        return SubjectResult("report", report, response=report.answer)
+    return _result({"messages": replies[-1:] or list(turn)})
 
 
 def _result(state: dict[str, Any]) -> SubjectResult:
