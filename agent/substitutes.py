@@ -78,8 +78,8 @@ def _events(call: Call, number: int) -> list[dict[str, Any]]:
 
 def _read_message(call: Call, number: int) -> str | None:
     wanted = {name: call.arguments[name] for name in ("to", "body")}
-    shown = wanted in _own_read(call, ToolRequest("GET", "/sent"), number)["messages"]
-    return _verified_answer({"status": "sent", "message": wanted}) if shown else None
+    visible = wanted in _own_read(call, ToolRequest("GET", "/sent"), number)["messages"]
+    return _verified_answer({"status": "sent", "message": wanted}) if visible else None
 
 
 def _own_read(call: Call, request: ToolRequest, number: int) -> dict[str, Any]:

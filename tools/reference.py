@@ -18,6 +18,7 @@ import click
 from pydantic import BaseModel
 
 import wirefault
+import wirefault.recovery
 from bench.findings.rules.cases import load_cases
 from bench.findings.rules.page import rules_section
 from bench.findings.rules.scores import read_scores
@@ -34,6 +35,7 @@ from wirefault.history.lines import default_values
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.finding import RuleText
 from wirefault.judging.findings.rules import RULES
+from wirefault.recovery.strategies import STRATEGIES
 from wirefault.report.fault_catalogue import default_of, range_of
 from wirefault.settings.settings import NAMES, Settings
 from wirefault.toxiproxy.toxics import TOXICS
@@ -272,6 +274,26 @@ def python_page() -> str:
     return _page("Python", intro, *"\n\n".join(parts).splitlines())
 
 
+def recovery_page() -> str:
+    """Return ``docs/recovery.md``, from the strategies' parameters and the recipes' docstrings."""
+    intro = "`RECOVERY` switches on mitigations of the lab's agent, by name and parameter."
+    guide = Path(__file__).with_name("recovery_guide.md").read_text(encoding="utf-8").strip()
+    parts = [
+        guide,
+        "## Strategies",
+        "| strategy | parameter | default | range | meaning |\n|---|---|---|---|---|",
+    ]
+    for name, kind in STRATEGIES.items():
+        about = (inspect.getdoc(kind) or "").splitlines()[0]
+        parts[-1] += f"\n| `{name}` |  |  |  | {about} |"
+        for parameter, field in kind.model_fields.items():
+            cells = f"`{field.alias or parameter}` | {default_of(field)} | {range_of(field)}"
+            parts[-1] += f"\n|  | {cells} | {field.description} |"
+    for name in wirefault.recovery.__all__:
+        parts += _public_name(name, getattr(wirefault.recovery, name))
+    return _page("Mitigations of the lab's agent", intro, *"\n\n".join(parts).splitlines())
+
+
 def _public_name(name: str, value: Any) -> Iterator[str]:
     yield f"## {name}"
     if not inspect.isclass(value):
@@ -396,6 +418,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/files.md": files_page,
     "docs/lab-world.md": lab_world_page,
     "docs/python.md": python_page,
+    "docs/recovery.md": recovery_page,
     "docs/wiring.schema.json": lambda: schema_of(WiringSpec),
     "docs/experiment.schema.json": lambda: schema_of(Experiment),
     ".env.example": dotenv_example,

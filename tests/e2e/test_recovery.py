@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from functools import partial
+from io import StringIO
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from rich.console import Console
 
 from agent.loop import Agent
 from tests.agent.support import SEND, WEATHER, Script, asks, reports
@@ -27,6 +29,7 @@ from wirefault.history.events import (
     WorldRead,
 )
 from wirefault.recovery.strategies import parse_recovery
+from wirefault.report.summary import print_summary
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, prompts_from_texts
 
@@ -80,6 +83,14 @@ def test_retry_helps_against_passing_failure(shared: SharedLab) -> None:
     assert retried.outcomes == ["success"]
     count = retried.summary.recoveries["retry"]
     assert (count.tried, count.succeeded) == (1, 1)
+    logged = map(json.loads, (shared.configuration.logs / "info.log").read_text().splitlines())
+    [line] = [
+        line for line in logged if line["event"] == "recovery" and line["run_id"] == retried.summary.run_id
+    ]
+    assert line["strategy"] == "retry" and line["success"] and line["link"] == "calculator"
+    console = Console(width=110, record=True, file=StringIO())
+    print_summary(console, retried.summary)
+    assert "recoveries that helped: retry 1 of 1" in console.export_text()
 
 
 def test_retry_without_keys_writes_twice(shared: SharedLab) -> None:
@@ -259,8 +270,8 @@ def stops_at_errors(shared: SharedLab, prompt: Prompt, recovery: str) -> LabRun:
 
 
 def test_degraded_answer_saves_the_rest_of_the_task(shared: SharedLab) -> None:
-    sent = {"effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": "hello"}}]}
-    prompt = replace(text("Look at the weather in Paris if you can, then tell Bob 'hello'."), expect=sent)
+    expect = {"effects": [{"kind": "message_sent", "fields": {"to": "Bob", "body": "hello"}}]}
+    prompt = replace(text("Look at the weather in Paris if you can, then tell Bob 'hello'."), expect=expect)
     assert stops_at_errors(shared, prompt, "none").outcomes == ["honest_failure"]
     assert stops_at_errors(shared, prompt, "fallback(answer=degraded)").outcomes == ["success"]
 

@@ -19,6 +19,7 @@ from wirefault.history.events import (
     Exchange,
     FaultsSet,
     LateRequest,
+    RecoveryTried,
     ToolCalled,
 )
 from wirefault.judging.judge import RunJudgement
@@ -102,6 +103,7 @@ def what_decides(judgement: RunJudgement) -> list[str]:
         *_toxics(judgement, events),
         *_clock(judgement, events),
         *_late(events),
+        *_recoveries(events),
         *_order(events),
         *_triggers(judgement, events, at_once),
         *_delays(judgement, events),
@@ -132,6 +134,17 @@ def _late(events: Sequence[Event]) -> Iterator[str]:
     if count:
         requests = "1 request" if count == 1 else f"{count} requests"
         yield f"{requests} of an earlier attempt came late and met a later attempt's faults"
+
+
+_BY_THE_CLOCK = ("breaker", "deadline", "hedge")
+
+
+def _recoveries(events: Sequence[Event]) -> Iterator[str]:
+    """Strategies of RECOVERY that decide by the clock whether a request is sent."""
+    tried = {event.strategy for event in events if isinstance(event, RecoveryTried)}
+    for strategy in _BY_THE_CLOCK:
+        if strategy in tried:
+            yield f"the strategy {strategy} decides by the clock which requests are sent"
 
 
 def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
