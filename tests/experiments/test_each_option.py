@@ -31,7 +31,7 @@ DRAW = "faults draw found --n 1"
 OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
-    "report": ("--html", "--md"),
+    "report": ("--html", "--md", "--otlp"),
     "compare": ("--html", "--baseline"),
     "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again"),
 }

@@ -19,6 +19,8 @@ from wirefault.core.redaction import Redaction
 from wirefault.history.events import Exchange
 from wirefault.wiring.links import Link, Links
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
 
 @pytest.fixture
 def shop(tmp_path: Path, service: ScriptedUpstream) -> Any:
@@ -69,6 +71,20 @@ def test_invalid_retry_after_is_ignored(shop: Any, service: ScriptedUpstream, te
 def test_long_body_resembling_tokens_is_unchanged(part: str) -> None:
     text = part * (65536 // len(part))
     assert Redaction().text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("header", "recorded"),
+    [
+        (TRACE, TRACE),
+        (f"{TRACE}-more", ""),
+        (TRACE.upper(), ""),
+        ("00-secret", ""),
+    ],
+)
+def test_valid_trace_context_is_recorded(shop: Any, header: str, recorded: str) -> None:
+    shop.begin()
+    assert order(shop, headers={"traceparent": header}).traceparent == recorded
 
 
 def test_credential_is_recorded_as_digest(shop: Any) -> None:

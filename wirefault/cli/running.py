@@ -579,10 +579,19 @@ def _configuration(
 
 
 def show_page(saved: SavedExperiment) -> None:
-    """Write the page of what was recorded, and print its path."""
+    """Write the page of what was recorded, and print its path.
+
+    Where OpenTelemetry's variables name a collector, its spans go there; a failure to send them is a warning.
+    """
     from wirefault.report.page.write import page_line  # the template engine is slow to import
+    from wirefault.report.telemetry.export import export, is_wanted
 
     print_to_stderr(page_line(saved.logs, saved.experiment_id, saved.plan.configuration.environ))
+    if is_wanted(os.environ):
+        try:
+            print_to_stderr(f"spans exported: {export(recording_of(saved))}")
+        except UserError as error:
+            print_to_stderr(f"warning: no spans exported: {error}")
 
 
 def _show_why(console: Console, logs: Path, run_id: str, history: ArmHistory | None) -> None:

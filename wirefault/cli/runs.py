@@ -233,6 +233,7 @@ def compare_command(
         "wirefault report latest",
         "wirefault report latest --html page.html",
         "wirefault report latest --junit verdict.xml",
+        "wirefault report latest --otlp http://127.0.0.1:4318",
     ),
 )
 @click.argument("run")
@@ -247,6 +248,7 @@ def compare_command(
     metavar="FILE|-",
     help="Write the page's short form as Markdown.",
 )
+@option("--otlp", metavar="URL", help="Send its spans to this OpenTelemetry collector, over OTLP/HTTP.")
 def report_command(
     run: str,
     file: Path | None,
@@ -255,6 +257,7 @@ def report_command(
     junit: str | None,
     html: Path | None,
     md: str | None,
+    otlp: str | None,
 ) -> None:
     """Show an experiment's verdict, computed from its histories. Runs nothing.
 
@@ -274,6 +277,10 @@ def report_command(
             click.echo(f"page: {html}", err=True)
         if md is not None:
             _write_output("--md", md, markdown(content, recording))
+    if otlp is not None:
+        from wirefault.report.telemetry.export import export
+
+        click.echo(f"spans exported: {export(_recording(name, out), otlp)}", err=True)
     logs = logs_in(environ_below(out))
     result = _judged(name, out, as_json, [file] if file else []) if name in saved_ids(logs) else None
     if junit is not None:

@@ -126,6 +126,9 @@ class Exchange:
     key: str = ""
     # digest of the client's authorisation
     credential: str = ""
+    # W3C trace context that the subject's client sent; empty for the lab's agent, whose context follows from
+    # its identity
+    traceparent: str = ""
     # digest of the MCP session
     session: str = ""
     # seconds, of the reply's Retry-After

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -14,6 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from wirefault.core.caller_errors import sorted_kinds
+from wirefault.core.identity import TRACEPARENT_HEADER
 from wirefault.core.redaction import Redaction
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.json_values import as_object
@@ -26,6 +28,7 @@ from wirefault.gateway.http1.heads import (
     CONTENT_ENCODING,
     IDEMPOTENCY_KEYS,
     OPERATION,
+    RequestHead,
     client_credential,
     read_header,
     sdk_retries,
@@ -39,6 +42,7 @@ from wirefault.wiring.links import Link
 _MAX_EVIDENCE = 32 * 1024
 _MCP_DIALECT = f',"dialect":"{MCP.name}"'
 _NOTABLE_S = 0.01
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _MAX_ID = 10**40  # Python refuses to print a number of some thousand digits
 
 
@@ -216,6 +220,8 @@ def _wire_fields(exchange: Exchange) -> str:
         fields += f',"tls":"{exchange.tls}"'
     if listener.link.writes or listener.link.key or head.noted:
         fields += _write_fields(exchange, listener.link)
+    if head.trace_at and exchange.origin.identity != "baggage":
+        fields += _trace_field(head)
     if head.noted or "?" in head.target:
         fields += _client_fields(head.noted, client_credential(exchange.head), listener.redaction)
     if reply.status != reply.upstream_status or (reply.status is not None and reply.status >= 300):
@@ -287,6 +293,12 @@ def _client_fields(noted: Mapping[bytes, str], secret: str, redaction: Redaction
     retries = sdk_retries(noted)
     fields += f',"sdk_retry":{retries}' if retries else ""
     return f'{fields},"operation":{_quote(noted[OPERATION])}' if OPERATION in noted else fields
+
+
+def _trace_field(head: RequestHead) -> str:
+    """``traceparent`` as W3C defines it, version 00; empty for anything else, which may be a secret."""
+    value = read_header(head, TRACEPARENT_HEADER)
+    return f',"traceparent":"{value}"' if _TRACEPARENT.fullmatch(value) else ""
 
 
 class _Redact:

@@ -1,0 +1,1 @@
+"""Traces of recorded runs for OpenTelemetry."""
