@@ -215,7 +215,7 @@ def dotenv_example() -> str:
         "# without Compose: a running Toxiproxy; default: one on PATH, else the embedded one",
         "#TOXIPROXY_URL=http://127.0.0.1:8474",
         "",
-        "# in Compose: the port of the lab's status on this machine (any free one by default),",
+        "# in Compose: the port of pages and live state on this machine (any free one by default),",
         "# the name of the image",
         "#STATUS_PORT=8000",
         "#WIREFAULT_IMAGE=wirefault",

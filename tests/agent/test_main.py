@@ -180,7 +180,7 @@ def test_ctrl_c_ends_run_with_summary_and_130(lab: Lab, tmp_path: Path) -> None:
         agent.send_signal(signal.SIGINT)
         out, err = agent.communicate(timeout=RUN_PATIENCE_S)
     assert (agent.returncode, err) == (130, "error: the run ended early: interrupted\n")
-    assert "history: .wirefault/logs/runs/" in out
+    assert "history: .wirefault/logs/runs/" in out and "page: .wirefault/logs/pages/" in out
 
 
 def test_fallback_is_logged(lab: Lab, tmp_path: Path) -> None:

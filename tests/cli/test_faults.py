@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from wirefault.cli.main import main
+from wirefault.core.sockets import Address
 from wirefault.faults.catalogue import FAULTS
 from wirefault.faults.sets.presets import preset_names
 from wirefault.lab.live import LiveFaultsClient
@@ -165,8 +166,8 @@ def test_status_needs_lab():
 
 
 @pytest.fixture
-def elsewhere() -> Iterator[str]:
-    """The port of a manager that has none of this folder's tokens."""
+def elsewhere() -> Iterator[Address]:
+    """A manager that has none of this folder's tokens."""
 
     def answer(environ: dict[str, Any], start: Callable[..., Any]) -> list[bytes]:
         known = environ["REQUEST_METHOD"] == "GET"
@@ -176,12 +177,12 @@ def elsewhere() -> Iterator[str]:
     with make_server("127.0.0.1", 0, answer) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        yield str(server.server_port)
+        yield Address("127.0.0.1", server.server_port)
         server.shutdown()
         thread.join()
 
 
-def test_lab_of_other_folder_is_recognised(elsewhere: str) -> None:
-    here = {"MANAGER_HOST": "127.0.0.1", "STATUS_PORT": elsewhere}
-    assert "did not start from this folder" in call("status", **here).output
-    assert "it was started from another folder" in call("clear", code=70, **here).output
+def test_lab_of_other_folder_is_recognised(elsewhere: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirefault.lab.live.published_manager", lambda _: elsewhere)
+    assert "did not start from this folder" in call("status").output
+    assert "it was started from another folder" in call("clear", code=70).output

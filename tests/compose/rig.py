@@ -29,7 +29,7 @@ from tests.compose.engine import (
     remove,
 )
 from tests.support import until
-from wirefault.core.sockets import MANAGER_PORT, Address
+from wirefault.core.sockets import MANAGER_PORT, UI_PORT, Address
 from wirefault.history.reader import LIVE, read_run
 from wirefault.judging.summary import Summary, summarise
 from wirefault.settings.settings import NAMES
@@ -37,7 +37,7 @@ from wirefault.settings.sources import INSTALLATION_VARIABLES
 from wirefault.wiring.links import lab_links
 
 SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
-LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", *(link.service for link in lab_links()))
+LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", "ui", *(link.service for link in lab_links()))
 ASK_TOXIPROXY = (
     "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"
 )
@@ -208,6 +208,10 @@ class Lab:
     def manager(self) -> Address:
         """Where the manager's port is published on this machine."""
         return Address.parse(self.compose(f"port proxy_mgr {MANAGER_PORT}").strip())
+
+    def ui(self) -> Address:
+        """Where the pages are published on this machine."""
+        return Address.parse(self.compose(f"port ui {UI_PORT}").strip())
 
     def toxics(self) -> dict[str, list[Any]]:
         """Proxies with toxics, by Toxiproxy's own API, read from the manager's place."""

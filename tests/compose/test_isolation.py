@@ -12,14 +12,14 @@ import pytest
 
 from tests.compose.engine import docker
 from tests.compose.rig import LONG_LIVED, Lab
-from wirefault.core.sockets import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT
+from wirefault.core.sockets import CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT, UI_PORT
 from wirefault.wiring.links import lab_links
 
 pytestmark = pytest.mark.compose
 
 PORTS = [
     *(port for link in lab_links() for port in (link.port, link.port + 1000, link.port + 2000)),
-    *(CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT),
+    *(CONTROL_PORT, MANAGER_PORT, TOXIPROXY_PORT, UI_PORT),
 ]
 # the services' user; init may do this as root
 PLAIN, INIT = "0000000000000000", ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]
@@ -138,14 +138,17 @@ def leads_out(network: dict[str, Any]) -> bool:
     return network["Driver"] != "null" and not network["Internal"] and masquerades
 
 
-def test_one_port_is_published_on_loopback(lab: Lab) -> None:
+def test_ui_and_manager_are_published_on_loopback_alone(lab: Lab) -> None:
     published = {
         (service, port, binding["HostIp"])
         for service, container in lab.containers().items()
         for port, bindings in (container["NetworkSettings"]["Ports"] or {}).items()
         for binding in bindings or ()
     }
-    assert published == {("proxy_mgr", f"{MANAGER_PORT}/tcp", "127.0.0.1")}
+    assert published == {
+        ("proxy_mgr", f"{MANAGER_PORT}/tcp", "127.0.0.1"),
+        ("ui", f"{UI_PORT}/tcp", "127.0.0.1"),
+    }
 
 
 @pytest.mark.parametrize("service", LONG_LIVED)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from tests.support import ROOT
-from wirefault.core.sockets import MANAGER_PORT
+from wirefault.core.sockets import MANAGER_PORT, UI_PORT
 from wirefault.report.reproduce import COMPOSE_FILES, COMPOSE_LAB
 from wirefault.settings.settings import NAMES
 from wirefault.settings.sources import INSTALLATION_VARIABLES
@@ -32,6 +32,7 @@ def test_file_has_services_of_lab():
         "toxiproxy",
         "gateway",
         "proxy_mgr",
+        "ui",
         "agent",
         "init",
         "folders",
@@ -99,9 +100,18 @@ def test_only_gateway_and_translator_reach_internet():
     assert all(networks(name) or SERVICES[name]["network_mode"] == "none" for name in SERVICES)
 
 
-def test_one_port_is_published_on_loopback():
+def test_ui_and_manager_are_published_on_loopback_alone():
     published = {name: SERVICES[name]["ports"] for name in SERVICES if "ports" in SERVICES[name]}
-    assert published == {"proxy_mgr": [f"127.0.0.1:${{STATUS_PORT:-}}:{MANAGER_PORT}"]}
+    assert published == {
+        "proxy_mgr": [f"127.0.0.1::{MANAGER_PORT}"],
+        "ui": [f"127.0.0.1:${{STATUS_PORT:-}}:{UI_PORT}"],
+    }
+
+
+def test_ui_only_reads_and_has_neither_token_nor_state():
+    assert SERVICES["ui"]["volumes"] == ["./logs:/app/logs:ro"]
+    assert networks("ui") == {"status"}
+    assert not [name for name in SERVICES["ui"]["environment"] if "TOKEN" in name or "SECRET" in name]
 
 
 def test_services_outlive_agent():
@@ -122,7 +132,7 @@ def test_probed_service_has_tmp():
         (service, service.get("healthcheck", {})) for service in [*SERVICES.values(), beside["ingress"]]
     ]
     probed = [service for service, check in checks if "test" in check]
-    assert len(probed) == len(lab_links()) + len(("init", "gateway", "proxy_mgr", "ingress"))
+    assert len(probed) == len(lab_links()) + len(("init", "gateway", "proxy_mgr", "ui", "ingress"))
     assert all("/tmp" in service["tmpfs"] for service in probed)
 
 

@@ -199,18 +199,12 @@ def _status() -> None:
 
 def _live() -> LiveFaultsClient:
     # HTTP client and settings are slow to import, and the catalogue does not need them
-    from wirefault.core.sockets import Address
     from wirefault.lab.live import LiveFaultsClient, published_manager
     from wirefault.settings.configuration import load_configuration
 
     configuration = load_configuration(os.environ)
     manager, state = configuration.topology.manager, configuration.state.parent
-    published = configuration.environ.get("STATUS_PORT", "")  # where Compose publishes it on this machine
-    if published.isdecimal():
-        manager = Address(manager.host, int(published))
-    else:
-        manager = published_manager(state) or manager
-    return LiveFaultsClient(manager, state, configuration.wiring.links)
+    return LiveFaultsClient(published_manager(state) or manager, state, configuration.wiring.links)
 
 
 def _print_answer(answer: dict[str, Any]) -> None:

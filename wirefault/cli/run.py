@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -42,8 +42,12 @@ from wirefault.cli.options import (
 )
 from wirefault.core.errors import USAGE, InputError
 from wirefault.core.lab_folder import logs_folder
+from wirefault.core.sockets import UI_PORT
 from wirefault.settings.settings import INTERNAL, NAMES
 from wirefault.wiring.prompts import PromptsError
+
+if TYPE_CHECKING:
+    from wirefault.settings.configuration import Configuration
 
 DEFAULT_WIRING = Path("wirefault.yaml")
 MAX_LEVEL = 100.0
@@ -352,6 +356,7 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
         subject=subject,
         as_json=as_json,
         faults_name=configuration.faults_name,
+        shows_why=False,  # the line of the page comes first
     )
     # in Compose, which keeps no record of the lab here, the agent's container has the secret
     lab = running_lab(configuration.state.parent) or {}
@@ -360,11 +365,37 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
         with_key = replace(configuration, environ={**configuration.environ, **variables})
         code = carry_out(with_key, document)
     try:
-        if run_ids_of(logs, document.run_id):
+        recorded = bool(run_ids_of(logs, document.run_id))
+        if recorded:
             sign_recording(logs, document.run_id)
     except OSError as error:
         complain(logs, f"the run was not signed: {error}")
+        return code
+    if recorded:
+        _show_page_and_why(configuration, document.run_id, as_json=as_json)
     return code
+
+
+def _show_page_and_why(configuration: Configuration, run_id: str, *, as_json: bool) -> None:
+    """Write the run's page and print where it is, in Compose also at the service ``ui``."""
+    from rich.text import Text
+
+    from wirefault.cli.running import show_why
+    from wirefault.report.page.write import page_line
+    from wirefault.report.reproduce import COMPOSE_LAB
+    from wirefault.report.terminal import plain_console
+
+    environ = configuration.environ
+    lines = [page_line(configuration.logs, run_id, environ)]
+    if environ.get("LAB_ID") == COMPOSE_LAB:
+        # the port that Docker chose is known outside alone
+        port = environ.get("HOST_STATUS_PORT")
+        at = f"127.0.0.1:{port}" if port else f"$(docker compose port ui {UI_PORT})"
+        lines.append(f"  or: http://{at}/runs/{run_id}")
+    console = plain_console(stderr=as_json)
+    for line in lines:
+        console.print(Text(line), soft_wrap=True)
+    show_why(console, configuration.logs, run_id, None)
 
 
 def _prompts(chosen: Mapping[str, Any]) -> PromptsOptions:

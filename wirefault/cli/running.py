@@ -545,7 +545,7 @@ def run_in_own_lab(
             _draw_charts(configuration.logs, run_id, history)
         if not how.on_stderr:  # else the caller has more to show first
             show_page(saved)
-            _show_why(plain_console(stderr=how.as_json), configuration.logs, run_id, history)
+            show_why(plain_console(stderr=how.as_json), configuration.logs, run_id, history)
     return CompletedRun(code, saved)
 
 
@@ -594,7 +594,7 @@ def show_page(saved: SavedExperiment) -> None:
             print_to_stderr(f"warning: no spans exported: {error}")
 
 
-def _show_why(console: Console, logs: Path, run_id: str, history: ArmHistory | None) -> None:
+def show_why(console: Console, logs: Path, run_id: str, history: ArmHistory | None) -> None:
     """Print the command for the worst episode, if the run has its end; the run's process told the rest."""
     try:
         events = history.events if history else read_history(logs, run_id).events()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import webbrowser
 from pathlib import Path
@@ -11,8 +10,7 @@ import click
 
 from wirefault.cli.help import Command, option
 from wirefault.core.errors import UserError
-
-_PORT = 8090
+from wirefault.core.sockets import UI_PORT
 
 
 @click.command(
@@ -26,7 +24,7 @@ _PORT = 8090
 @option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=_PORT,
+    default=UI_PORT,
     show_default=True,
     help="Serve on this port of 127.0.0.1; 0, or one that is taken: any free one.",
 )
@@ -34,15 +32,16 @@ _PORT = 8090
 def ui_command(out: Path | None, port: int, opens: bool) -> None:
     """Show the recorded runs as pages on this machine: a list, each run, two side by side.
 
-    It only reads. A page loads itself again when its run has changed. Ctrl-C ends it.
+    Also the lab that is up, live: links, toxics in force, last requests. It only reads. A page loads itself
+    again when its run has changed. Ctrl-C ends it.
     """
     # --help must not import the server
-    from threading import Event
-
     from wirefault.cli.options import environ_below, logs_in
-    from wirefault.core.api_server import api_in_thread
+    from wirefault.core.api_server import api_in_thread, wait_for_signal
+    from wirefault.core.lab_folder import state_file
     from wirefault.core.sockets import LOOPBACK, Address, bind_or_replace, bound_address
     from wirefault.report.ui.app import ui_app
+    from wirefault.report.ui.lab import LabWatch, lab_finder
 
     environ = environ_below(out)
     logs = logs_in(environ)
@@ -53,12 +52,10 @@ def ui_command(out: Path | None, port: int, opens: bool) -> None:
     at = bound_address(listener)
     if port and at.port != port:
         click.echo(f"port {port} is taken: using {at.port}", err=True)
-    with api_in_thread(ui_app(logs, environ), listener):
+    lab = LabWatch(logs, lab_finder(environ, state_file(environ).parent))
+    with api_in_thread(ui_app(logs, environ, lab), listener):
         click.echo(f"runs of {logs}: http://{at.host}:{at.port}/  (Ctrl-C ends it)")
         sys.stdout.flush()
         if opens:
             webbrowser.open(f"http://{at.host}:{at.port}/")
-        ended = Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: ended.set())
-        ended.wait()
+        wait_for_signal()

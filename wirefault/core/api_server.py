@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
 import threading
 from collections.abc import Iterator, Sequence
@@ -88,3 +89,11 @@ def api_in_thread(app: ASGIApp, listener: socket.socket) -> Iterator[None]:
         thread.join(_STOP_BOUND_S)
         if not thread.is_alive():
             loop.close()
+
+
+def wait_for_signal() -> None:
+    """Wait in the main thread until SIGTERM or SIGINT."""
+    ended = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: ended.set())
+    ended.wait()

@@ -23,6 +23,7 @@ INGRESS_PORT = 7100
 MODEL_PORT = 5007
 EGRESS_PORT = 7090
 TOXIPROXY_PORT = 8474
+UI_PORT = 8090
 
 # an IPv4 address as C libraries accept it: one to four parts, also in hexadecimal or octal
 _NUMBERS = re.compile(r"[0-9a-fx]+(\.[0-9a-fx]+){0,3}")

@@ -126,9 +126,9 @@ def page_html(page: PageContent, *, live: bool = False) -> str:
     )
 
 
-def template_html(name: str, context: Mapping[str, Any]) -> str:
+def template_html(name: str, context: Mapping[str, Any], *, script: str = "live.js") -> str:
     """Return another page of the server, in the same style."""
-    style, script = Markup(_style()), Markup(_file("live.js"))
+    style, script = Markup(_style()), Markup(_file(script))
     policy = _policy(style, script, connects=True)
     return _environment().get_template(name).render(**context, style=style, script=script, policy=policy)
 

@@ -1,4 +1,5 @@
-"""The server of ``wirefault ui``: a list of the runs, the page of each, and two side by side.
+"""The server of ``wirefault ui``: a list of the runs, the page of each, two side by side, and the lab's live
+state.
 
 It only reads, and answers only requests that name it by a loopback address: another site's page in the same
 browser can neither read it nor reach it by another name. Everything recorded may be hostile: ids are
@@ -8,6 +9,7 @@ looked up, not joined to a path, and texts are escaped as on every page.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -20,7 +22,7 @@ from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -40,8 +42,9 @@ from wirefault.experiments.recorded import open_recording
 from wirefault.history.reader import HistoryError
 from wirefault.report.page.comparisons import comparison_content
 from wirefault.report.page.write import page_content, page_html, template_html
+from wirefault.report.ui.lab import LabState, LabWatch
 
-_POLL_S = 1.0
+_POLL_S, _LAB_POLL_S = 1.0, 0.5
 _MAX_PAGES = 16
 """Pages kept in memory."""
 _MAX_WATCHED = 20
@@ -149,9 +152,10 @@ class Runs:
             return cached[1]
 
 
-def ui_app(logs: Path, environ: Mapping[str, str]) -> ASGIApp:
-    """Return the app that shows the runs below ``logs``."""
+def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) -> ASGIApp:
+    """Return the app that shows the runs below ``logs`` and the live state of ``lab``; default: of none."""
     runs = Runs(logs, environ)
+    watched = lab or LabWatch(logs, lambda: None)
 
     def listed(request: Request) -> Response:
         wanted = {name: request.query_params.get(name, "") for name in ("kind", "verdict", "text")}
@@ -163,6 +167,7 @@ def ui_app(logs: Path, environ: Mapping[str, str]) -> ASGIApp:
             "kinds": sorted({row.kind for row in rows}),
             "verdicts": sorted({row.verdict for row in rows}),
             "logs": str(logs),
+            "lab": watched.state(),
         }
         return _page(template_html("list.html", context))
 
@@ -179,8 +184,28 @@ def ui_app(logs: Path, environ: Mapping[str, str]) -> ASGIApp:
             return PlainTextResponse("unknown run", 404, _HEADERS)
         return StreamingResponse(_changes(runs, name, request), 200, _HEADERS, "text/event-stream")
 
+    def live(request: Request) -> Response:
+        context = {"lab": watched.state(), "logs": str(logs)}
+        return _page(template_html("lab.html", context, script="lab.js"))
+
+    async def live_changes(request: Request) -> Response:
+        return StreamingResponse(_lab_changes(watched, request), 200, _HEADERS, "text/event-stream")
+
+    def health(request: Request) -> Response:
+        return JSONResponse({"status": "OK"}, 200, _HEADERS)
+
+    def status(request: Request) -> Response:
+        answer = watched.status()
+        return JSONResponse(
+            answer or {"ready": False, "error": "no lab answers"}, 200 if answer else 503, _HEADERS
+        )
+
     routes = [
         Route("/", listed),
+        Route("/lab", live),
+        Route("/lab/changes", live_changes),
+        Route("/health", health),
+        Route("/status", status),
         Route("/runs/{name}", run_page),
         Route("/compare", comparison),
         Route("/changes", changes),
@@ -231,6 +256,19 @@ async def _changes(runs: Runs, name: str, request: Request) -> AsyncIterator[str
         if now != known:
             known = now
             yield f"data: {time.time():.0f}\n\n"
+
+
+async def _lab_changes(lab: LabWatch, request: Request) -> AsyncIterator[str]:
+    """Send the lab's live state as HTML, now and whenever it has changed."""
+    last: LabState | None = None
+    yield ": connected\n\n"
+    while not await request.is_disconnected():
+        state = await asyncio.to_thread(lab.state)
+        if state != last:
+            last = state
+            html = template_html("lab_state.html", {"lab": state})
+            yield f"data: {json.dumps(html)}\n\n"
+        await asyncio.sleep(_LAB_POLL_S)
 
 
 class _LoopbackOnly:
