@@ -7,7 +7,6 @@ step, in the same process or another one, with the same idempotency keys by step
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -23,13 +22,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import StateSnapshot
 
 from wirefault.core.identity import Identity
+from wirefault.core.sqlite import connect
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 Durability = Literal["exit", "async", "sync"]
-_BUSY_S = 10.0
 
 
 def _serializer(types: Sequence[type]) -> JsonPlusSerializer:
@@ -144,15 +143,15 @@ def _memory(
 
 @contextmanager
 def open_checkpoints(file: Path, durability: Durability, types: Sequence[type]) -> Iterator[Checkpoints]:
-    """Open the file of checkpoints for one run. Raises ``OSError`` or ``sqlite3.Error``.
+    """Open the file of checkpoints for one run. Raises ``sqlite3.Error``.
 
     ``types``: those that a checkpoint may contain besides LangChain's.
     """
     from langgraph.checkpoint.sqlite import SqliteSaver  # only here: few runs need it
 
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # the steps of a graph are stored by its own thread
-    with closing(sqlite3.connect(file, timeout=_BUSY_S, check_same_thread=False)) as connection:
+    with closing(connect(file)) as connection:
         saver = SqliteSaver(connection, serde=_serializer(types))
         saver.setup()
+        # not WAL, which it chooses: containers and the host share the file
+        connection.execute("PRAGMA journal_mode=DELETE")
         yield Checkpoints(saver, durability)

@@ -15,6 +15,8 @@ ToolFailure
 ├── BreakerOpen        no request was sent, nor for the next two
 ├── DeadlinePassed
 ├── LoopRefused
+├── Denied             by a person
+│   └── HandedOver     to a person who has not answered
 └── ServiceRefused     any other 4xx
 """
 
@@ -136,6 +138,17 @@ class LoopRefused(ToolFailure):
     reason = "You made this call several times with the same result. Do not make it again."
     retryable = False
     executed = False
+
+
+class Denied(ToolFailure):
+    code = "denied"
+    reason = "A person decided that this call is not made again. Do not make it again."
+    retryable = False
+
+
+class HandedOver(Denied):
+    code = "handed_over"
+    reason = "A person has this call and has not decided yet. Do not make it again; finish the other parts."
 
 
 class ServiceRefused(ToolFailure):

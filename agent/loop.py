@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from agent.calls import CURRENT_ATTEMPT, CURRENT_CALL, Ask, AttemptInProgress, try_call
 from agent.checkpoints import Checkpoints, Graph, InProcessMemory, Memory
+from agent.handoff import HandoffDesk
 from agent.middleware import REPORT, CallIdentity, LimitReached, Limits, Refusals
 from agent.recovery import recovering, recovery_middleware
 from agent.tools import TOOLS, AgentTool
@@ -78,7 +79,7 @@ class Agent(Subject):
 
     ``redact`` removes secrets from errors. ``run_key`` returns a run's key, which signs its requests.
     ``recovery``: the strategies against failures. ``fallback``: the model of the strategy ``fallback``.
-    ``memories``: where conversations are stored.
+    ``memories``: where conversations are stored. ``desk``: where the strategy ``handoff`` asks.
     """
 
     keeps_record = True
@@ -95,6 +96,7 @@ class Agent(Subject):
         recovery: Recovery = AS_SHIPPED,
         fallback: BaseChatModel | None = None,
         memories: Checkpoints | None = None,
+        desk: HandoffDesk | None = None,
     ) -> None:
         self._memories = memories or InProcessMemory(STORED_TYPES)
         self.name = name
@@ -103,7 +105,7 @@ class Agent(Subject):
         self._sleep = sleep
         self._redact = redact
         self._recovery = recovery
-        ask = recovering(recovery, sleep)
+        ask = recovering(recovery, sleep, desk)
         self._graph: Graph = create_agent(
             model,
             [_tool(tool, ask) for tool in TOOLS],

@@ -39,7 +39,7 @@ class Limits(AgentMiddleware[Any, Any]):
     ) -> ModelResponse[Any]:
         attempt = CURRENT_ATTEMPT.get()
         settings = attempt.context.settings
-        _in_time()
+        check_time()
         if attempt.model_calls >= settings.model_calls:
             raise LimitReached(f"{settings.model_calls} model calls made (MODEL_CALLS)")
         attempt.model_calls += 1
@@ -47,7 +47,7 @@ class Limits(AgentMiddleware[Any, Any]):
         try:
             response = handler(request)
         except Exception:
-            _in_time()  # raises if the attempt's time cut the request short
+            check_time()  # raises if the attempt's time cut the request short
             raise
         self._count_tool_calls(attempt, response)
         return response
@@ -62,11 +62,12 @@ class Limits(AgentMiddleware[Any, Any]):
             raise LimitReached(f"more than {limit} tool calls asked for (TOOL_CALLS)")
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: ToolHandler) -> ToolResult:
-        _in_time()
+        check_time()
         return handler(request)
 
 
-def _in_time() -> None:
+def check_time() -> None:
+    """Raise ``LimitReached`` if the attempt's time or a budget is used up."""
     attempt = CURRENT_ATTEMPT.get()
     if attempt.seconds_left <= 0:
         raise LimitReached(f"{attempt.context.settings.attempt_time:g} s have passed (ATTEMPT_TIME)")

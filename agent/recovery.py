@@ -1,7 +1,7 @@
 """The strategies of ``RECOVERY`` around tool and model calls; each attempt to recover is recorded.
 
 A strategy around tool calls makes one ``Ask`` from another. From the inside out: hedge, checks, breaker,
-verify, retry, fallback, loop breaker. Keys and deadlines are part of each request (``agent.calls``).
+verify, retry, fallback, handoff, loop breaker. Keys and deadlines are part of each request (``agent.calls``).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from tenacity.wait import wait_base, wait_random_exponential
 from agent.answers import form_problem, implausible
 from agent.calls import CURRENT_ATTEMPT, Ask, Call, try_call
 from agent.exchange import Cancellation, CheckFailed, LoopRefused, ToolFailure
+from agent.handoff import HandoffDesk, handed_over
 from agent.middleware import DirectFallback, Retry
 from agent.substitutes import Fallback, verified
 from wirefault.recovery import strategies
@@ -36,8 +37,11 @@ from wirefault.recovery.strategies import Recovery
 Sleep = Callable[[float], None]
 
 
-def recovering(recovery: Recovery, sleep: Sleep) -> Ask:
-    """Return how to make a tool call under these strategies. Its breakers and last answers serve one run."""
+def recovering(recovery: Recovery, sleep: Sleep, desk: HandoffDesk | None = None) -> Ask:
+    """Return how to make a tool call under these strategies. Its breakers and last answers serve one run.
+
+    ``desk``: where the strategy ``handoff`` asks.
+    """
     ask: Ask = try_call
     if recovery.hedge:
         ask = _hedged(recovery.hedge, ask)
@@ -53,6 +57,8 @@ def recovering(recovery: Recovery, sleep: Sleep) -> Ask:
         ask = _Retried(recovery.retry, ask, sleep)
     if recovery.fallback:
         ask = Fallback(recovery.fallback, ask)
+    if recovery.handoff and desk is not None:
+        ask = handed_over(recovery.handoff, ask, desk, sleep)
     if recovery.loop_breaker:
         ask = _loop_broken(recovery.loop_breaker, ask)
     return ask

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
+from wirefault.core.errors import InputError
 from wirefault.core.redaction import Redaction
 from wirefault.core.run_key import InheritedKeys
-from wirefault.recovery.strategies import Checkpoint, parse_recovery
+from wirefault.recovery.approvals import load_approvals
+from wirefault.recovery.strategies import Recovery, parse_recovery
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings, SettingsError
+from wirefault.state.handoffs import FILE_NAME, HandoffQueue
 from wirefault.subjects.subject import Subject
 
 if TYPE_CHECKING:
     from agent.checkpoints import Checkpoints
+    from agent.handoff import HandoffDesk
 
 _NAME = "langchain agent"  # the summary adds the model that answered
 _NO_KEY = "none"  # the client requires one
@@ -39,7 +43,7 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
         recovery = parse_recovery(settings.recovery)
         name = recovery.fallback.model if recovery.fallback else ""
         fallback = build_model(settings, configuration.topology, key, client, name) if name else None
-        with _checkpoints(configuration, recovery.checkpoint) as memories:
+        with open_stores(configuration, recovery) as (memories, desk):
             yield Agent(
                 model,
                 _NAME,
@@ -48,25 +52,38 @@ def open_subject(configuration: Configuration) -> Iterator[Subject]:
                 recovery=recovery,
                 fallback=fallback,
                 memories=memories,
+                desk=desk,
             )
 
 
 @contextmanager
-def _checkpoints(configuration: Configuration, strategy: Checkpoint | None) -> Iterator[Checkpoints | None]:
-    """Open the store of the strategy ``checkpoint``; None without it. Raises ``SettingsError``."""
-    if strategy is None:
-        yield None
-        return
+def open_stores(
+    configuration: Configuration, recovery: Recovery
+) -> Iterator[tuple[Checkpoints | None, HandoffDesk | None]]:
+    """Open the stores of the strategies ``checkpoint`` and ``handoff``, each None without it.
+
+    Raises ``SettingsError``.
+    """
     from agent.checkpoints import open_checkpoints
+    from agent.handoff import HandoffDesk
     from agent.loop import STORED_TYPES
 
-    file = configuration.state.parent / "checkpoints.db"
-    with ExitStack() as stack:
+    state, memories, desk = configuration.state.parent, None, None
+    if recovery.handoff:
         try:
-            store = stack.enter_context(open_checkpoints(file, strategy.durability, STORED_TYPES))
-        except (OSError, sqlite3.Error) as error:
-            raise SettingsError(f"RECOVERY=checkpoint: cannot open {file}: {error}") from None
-        yield store
+            approvals = load_approvals(recovery.handoff.answers)
+        except InputError as error:
+            raise SettingsError(f"RECOVERY: {error}") from None
+        desk = HandoffDesk(HandoffQueue(state / FILE_NAME), approvals)
+    with ExitStack() as stack:
+        if recovery.checkpoint:
+            file = state / "checkpoints.db"
+            opening = open_checkpoints(file, recovery.checkpoint.durability, STORED_TYPES)
+            try:
+                memories = stack.enter_context(opening)
+            except (OSError, sqlite3.Error) as error:
+                raise SettingsError(f"RECOVERY: checkpoint: cannot open {file}: {error}") from None
+        yield memories, desk
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:

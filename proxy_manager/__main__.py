@@ -23,6 +23,7 @@ from wirefault.core.control_access import inherited_token
 from wirefault.core.lab_folder import logs_folder, state_file
 from wirefault.core.processes import watch_lifeline
 from wirefault.core.sockets import listen
+from wirefault.state.handoffs import FILE_NAME
 from wirefault.state.state import State, check_version
 from wirefault.state.state_files import RunLock
 from wirefault.toxiproxy.answers import ToxiproxyError
@@ -71,7 +72,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
     lock = RunLock(state_path.parent, f"manager-{topology.lab_id}-{topology.lane}")
     if os.environ.get("LAB_ID") and not lock.take():
         raise OSError(f"another lab is up in this folder and uses its {state_path}; end it first")
-    logs = logs_folder(os.environ)
+    logs, handoffs = logs_folder(os.environ), state_path.parent / FILE_NAME
     proxies = LaneProxies(client, topology)
     token = inherited_token(os.environ)
     gateway = GatewayControl(topology.control, token, topology.ingress)
@@ -88,7 +89,7 @@ def serve(client: ToxiproxyClient, topology: Topology) -> int:
         signal.signal(number, loop.end_requested.set)
     watch_lifeline(os.environ, loop.stop.set)
     listener = _listen(topology)
-    with api_in_thread(create_manager_api(loop, topology, open_state, token, logs), listener):
+    with api_in_thread(create_manager_api(loop, topology, open_state, token, logs, handoffs), listener):
         loop.run()
     if topology.proxy_prefix:
         heal_once(client, topology)  # other labs use this server, too: remove this lab's proxies

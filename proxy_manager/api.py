@@ -1,4 +1,7 @@
-"""The manager's HTTP API: ``/health``, ``/ready`` and ``/status`` are read-only; ``/faults`` sets faults."""
+"""The manager's HTTP API: ``/health``, ``/ready`` and ``/status`` are read-only; ``/faults`` sets faults.
+
+``/handoffs`` decides calls that the lab's agent handed over to a person.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from proxy_manager.handoffs import PAGE, handoff_routes
 from proxy_manager.live_traffic import live_counts
 from proxy_manager.loop import Loop
 from wirefault.core.api_server import ApiError, api_app
@@ -26,13 +30,14 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import MAX_CHAOS_LEVEL, FaultSet, FaultSetError, build_set, scaled
 from wirefault.faults.sets.presets import preset
 from wirefault.history.reader import HistoryError
+from wirefault.state.handoffs import HandoffQueue
 from wirefault.state.state import State
 from wirefault.state.tables import ConfigurationRow
 from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology
 
 # paths that every program on this machine may read
-_PUBLIC = ("/", "/health", "/ready", "/status", "/faults")
+_PUBLIC = ("/", "/health", "/ready", "/status", "/faults", PAGE)
 
 
 # The loop steps immediately; it takes this long only if something is wrong.
@@ -142,9 +147,17 @@ _MAX_BODY_BYTES = 1 << 20
 
 
 def create_manager_api(
-    loop: Loop, topology: Topology, open_state: Callable[[], State], token: str, logs: Path
+    loop: Loop,
+    topology: Topology,
+    open_state: Callable[[], State],
+    token: str,
+    logs: Path,
+    handoffs: Path,
 ) -> ASGIApp:
-    """Create the app. ``token``: required for changes; ``logs``: the folder of the histories."""
+    """Create the app. ``token``: required for changes; ``logs``: the folder of the histories.
+
+    ``handoffs``: the file of the queue of calls that wait for a person.
+    """
     api = _Api(loop, topology, FaultsEndpoint(loop, topology, open_state, logs))
     app = api_app(
         [
@@ -154,6 +167,7 @@ def create_manager_api(
             Route("/faults", api.show_faults, methods=["GET"]),
             Route("/faults", api.set_faults, methods=["PUT"]),
             Route("/faults", api.clear_faults, methods=["DELETE"]),
+            *handoff_routes(HandoffQueue(handoffs)),
         ],
     )
     return guarded(app, ControlAccess(token, {topology.manager.host}, _PUBLIC))

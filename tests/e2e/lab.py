@@ -10,6 +10,7 @@ from typing import Any
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
+from agent.subject import open_stores
 from wirefault.core.run_key import derive_run_key
 from wirefault.history.events import Event
 from wirefault.judging.summary import Summary, summarise
@@ -89,8 +90,17 @@ class SharedLab:
             recovery = parse_recovery(settings.recovery)
             other = recovery.fallback.model if recovery.fallback else ""
             fallback = build_model(settings, self.lab.topology, "none", client, other) if other else None
-            agent = Agent(model, "the lab's agent", run_key=run_key, recovery=recovery, fallback=fallback)
-            return self.run_subject(agent, *prompts, settings=settings, to_its_end=to_its_end)
+            with open_stores(self.configuration, recovery) as (memories, desk):
+                agent = Agent(
+                    model,
+                    "the lab's agent",
+                    run_key=run_key,
+                    recovery=recovery,
+                    fallback=fallback,
+                    memories=memories,
+                    desk=desk,
+                )
+                return self.run_subject(agent, *prompts, settings=settings, to_its_end=to_its_end)
 
     def run_subject(
         self,

@@ -27,6 +27,7 @@ from wirefault.history.events import ToxicsChanged
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.settings.settings import Settings
+from wirefault.state.handoffs import FILE_NAME
 from wirefault.state.state import AttemptRow, State
 from wirefault.toxiproxy.client import ToxiproxyClient
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -162,7 +163,9 @@ class ApiClient:
 def api_of(plane: Plane, loop: Loop) -> Iterator[ApiClient]:
     """The manager's API on a free port."""
     logs = plane.folder / "logs"
-    app = create_manager_api(loop, plane.topology, lambda: State(plane.state.path), TOKEN, logs)
+    app = create_manager_api(
+        loop, plane.topology, lambda: State(plane.state.path), TOKEN, logs, logs / FILE_NAME
+    )
     with socket.create_server(("127.0.0.1", 0)) as listener, api_in_thread(app, listener):
         yield ApiClient(f"http://127.0.0.1:{listener.getsockname()[1]}")
 

@@ -151,13 +151,19 @@ class Checkpoint(Strategy):
 
 
 class Handoff(Strategy):
-    """Ask a human before a risky step."""
+    """Hand a call over to a person: a write that may have been carried out, or requests that all failed."""
 
     name: ClassVar[str] = "handoff"
 
-    seconds: Seconds = Field(5.0, description="seconds to wait for an answer")
-    unanswered: Literal["refuse", "proceed"] = Field(
-        "refuse", description="how an approval that never comes ends"
+    wait: Seconds = Field(5.0, description="seconds to wait for an answer")
+    on_timeout: Literal["refuse", "proceed", "degrade"] = Field(
+        "refuse",
+        description="without an answer: the call fails, is made again, or is left out of the answer",
+    )
+    answers: str = Field(
+        "",
+        max_length=200,
+        description="empty: a person answers; approve, deny or never to all, or a file with rules",
     )
 
 
