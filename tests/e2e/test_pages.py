@@ -274,6 +274,8 @@ PROMISES = {
     "docs/pipelines.md": [
         Promise("wirefault baseline accept latest", 0, r"^wirefault\.baseline\.json: "),
         Promise("wirefault compare --baseline", 0, "^passed against the baseline, accepted today$"),
+        Promise("wirefault run experiments/lost-replies.yaml --tag nightly", 0, "^held: "),
+        Promise("wirefault runs trend", 0, "^page: trend.html$", "^method +no duplicate +held "),
     ],
     "docs/coming-from.md": [Promise("wirefault run level.yaml", 0, "2900 episodes each")],
     "docs/subjects.md": [

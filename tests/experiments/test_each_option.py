@@ -160,6 +160,7 @@ CASES = [
         "c",
         "no experiment has this title or tag; tags: quick",
     ),
+    Case(RUN, "--tag nightly", lambda h: h.saved.plan.experiment.tags[-1:], ["nightly"]),
     Case(RUN, "--retry-invalid 1", retries, 1, "-1", "-1 is not in the range"),
     Case(CLAIM, "--until-decided", lambda h: h.saved.plan.sequential is not None, True),
     Case(

@@ -91,7 +91,7 @@ def duel_lines(saved: SavedExperiment, seconds: float) -> list[str]:
     width = max(map(len, _NAMES.values()))
     lines = [f"duel  {_NAMES[name]:{width}}  {side.text}" for name, side in sides.items()]
     lines[1] += "  (blind retry, no keys)"
-    shown = [*sides[CARELESS].twice[:1], *sides[CARELESS].false[:1]]
-    whys = [why_line(saved.experiment_id, key, saved.logs, arm=CARELESS) for key in shown]
+    examples = [*sides[CARELESS].twice[:1], *sides[CARELESS].false[:1]]
+    whys = [why_line(saved.experiment_id, key, saved.logs, arm=CARELESS) for key in examples]
     commands = "; ".join(why if place == 0 else why.removeprefix("why: ") for place, why in enumerate(whys))
     return [*lines, f"{commands}  # {seconds:.0f} s, --no-duel leaves it out".lstrip()]

@@ -66,6 +66,7 @@ class RunOptions:
     junit: Path | None = None
     output: Path | None = None
     reports: Path | None = None
+    tags: tuple[str, ...] = ()
     # of a wiring
     subject: str | None = None
     playbooks: Path | None = None  # of the scripted model, before the shipped ones

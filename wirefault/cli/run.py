@@ -64,7 +64,8 @@ _TAKEN: Mapping[str, frozenset[str]] = {
     "an experiment": _OF_ARMS
     | _SETTINGS
     | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
-    | {"fail_fast", "junit", "output", "reports", "until_decided", "max_episodes", "max_time", "max_cost"},
+    | {"fail_fast", "junit", "output", "reports", "tags"}
+    | {"until_decided", "max_episodes", "max_time", "max_cost"},
     "a wiring": _OF_PROMPTS | _OF_LAB | _SETTINGS | {"targets", "links", "program", "charts", "playbooks"},
 }
 
@@ -187,6 +188,13 @@ _PATH = click.Path(path_type=Path)
     out_option,
     json_option,
     option("--output", type=_PATH, section="Output", help="Write what --json prints to this file."),
+    option(
+        "--tag",
+        "tags",
+        multiple=True,
+        section="Output",
+        help="Add this tag to the recordings; wirefault runs trend --tag shows them over time. Repeatable.",
+    ),
     option("--junit", type=_PATH, section="Output", help="Write the verdicts to this file as JUnit XML."),
     option(
         "--reports",
@@ -257,7 +265,7 @@ def _run_experiments(context: click.Context, targets: Sequence[Path], chosen: Ma
     from wirefault.cli import running
 
     _check(context, "an experiment")
-    names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output", "reports"}
+    names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output", "reports", "tags"}
     how = RunOptions(changes=_experiment_changes(chosen), **{name: chosen[name] for name in sorted(names)})
     if chosen["dry_run"]:
         running.show_plans(running.plans_of(targets, how))

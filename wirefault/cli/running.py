@@ -181,7 +181,12 @@ def plans_of(targets: Iterable[Path], how: RunOptions) -> list[ExperimentPlan]:
         plans.append(plan)
     for line in dict.fromkeys(line for plan in plans for line in plan.notes):
         print_to_stderr(f"warning: {line}")
-    return plans
+    return [_tagged(plan, how.tags) for plan in plans]
+
+
+def _tagged(plan: ExperimentPlan, tags: Sequence[str]) -> ExperimentPlan:
+    both = list(dict.fromkeys([*plan.experiment.tags, *tags]))
+    return replace(plan, experiment=plan.experiment.model_copy(update={"tags": both}))
 
 
 def _is_selected(file: ExperimentFile, filters: Sequence[str]) -> bool:

@@ -378,6 +378,40 @@ def _show_report(
 
 
 @runs_command.command(
+    "trend",
+    examples=("wirefault runs trend", "wirefault runs trend --tag nightly --html trend.html"),
+)
+@option("--title", default="*", metavar="PATTERN", help="Show experiments with this title.  [default: all]")
+@option("--tag", default="", help="Show recordings with this tag (run --tag).")
+@option("--last", type=click.IntRange(min=1), default=30, show_default=True, help="So many of each.")
+@option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page over all of them.")
+@recorded_out_option
+@_json
+def trend_command(
+    title: str, tag: str, last: int, html: Path | None, out: Path | None, as_json: bool
+) -> None:
+    """Show how the statements of experiments fared over time. Runs nothing."""
+    from wirefault.experiments.trend import read_trends
+    from wirefault.report.page.trends import trend_content
+    from wirefault.report.page.write import write_page_to
+    from wirefault.report.terminal import plain_console
+    from wirefault.report.trends import print_trends, trends_json
+
+    environ = environ_below(out)
+    trends = read_trends(logs_in(environ), environ, title=title, tag=tag, last=last)
+    if not trends:
+        raise InputError(f"{logs_in(environ)}: no experiment with a verdict has this title or tag")
+    if html is not None:
+        selection = " ".join(filter(None, (title if title != "*" else "", f"tag {tag}" if tag else "")))
+        write_page_to(trend_content(trends, selection or "all experiments"), html)
+        click.echo(f"page: {html}", err=True)
+    if as_json:
+        _print_object(trends_json(trends))
+    else:
+        print_trends(plain_console(), trends)
+
+
+@runs_command.command(
     "verify", examples=("wirefault runs verify latest", "wirefault runs verify latest --event gateway-0:17")
 )
 @click.argument("run")

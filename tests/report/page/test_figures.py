@@ -93,15 +93,15 @@ def is_shown_as(text: str, value: Any) -> bool:
     if value is None:
         return _NUMBER.search(text) is None
     known = list(numbers(value))
-    return all(any(map(_rounding(shown), known)) for shown in _NUMBER.findall(text))
+    return all(any(map(_rounding(printed), known)) for printed in _NUMBER.findall(text))
 
 
-def _rounding(shown: str) -> Any:
-    digits = len(shown.partition(".")[2])
+def _rounding(printed: str) -> Any:
+    digits = len(printed.partition(".")[2])
     tolerance = 0.5 * 10.0**-digits * (1 + 1e-6)
 
     def matches(value: float) -> bool:
-        number = float(shown)
+        number = float(printed)
         alike = (abs(value * unit - number) for unit in _UNITS if math.isfinite(value))
         rounded = [float(f"{value * unit:.3g}") for unit in _UNITS if math.isfinite(value)]
         return any(each <= tolerance for each in alike) or number in rounded

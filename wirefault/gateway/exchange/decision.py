@@ -161,11 +161,11 @@ def decide(exchange: Exchange) -> None:
     decision.eligible = matched.eligible
     # budgets first: a provider that refuses a request does nothing else with it
     budget_faults = _met_budgets(exchange, decision, run, incoming)
-    met = [(entry, tried) for entry, tried in matched.met if not _has_killed(attempt, entry)]
-    if budget_faults or met:
-        plan = plan_try([*budget_faults, *met], whole=whole)
+    faults = [(entry, tried) for entry, tried in matched.met if not _has_killed(attempt, entry)]
+    if budget_faults or faults:
+        plan = plan_try([*budget_faults, *faults], whole=whole)
         called = origin.attempt_number, link, *call
-        if met and plan.acts and not run.in_blast_radius(origin.episode, called):
+        if faults and plan.acts and not run.in_blast_radius(origin.episode, called):
             # a blast radius limits faults; a budget is part of the subject's world and applies outside the
             # radius
             plan = plan_try(budget_faults, whole=whole) if budget_faults else outside_radius(plan)

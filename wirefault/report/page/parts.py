@@ -123,7 +123,7 @@ class PageContent:
 
     id: str
     title: str
-    kind: Literal["run", "experiment", "audit", "comparison"]
+    kind: Literal["run", "experiment", "audit", "comparison", "trend"]
     tone: Tone
     verdict: str
     sentence: str

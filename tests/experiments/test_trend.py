@@ -1,0 +1,47 @@
+"""Experiments over time: streaks, changed experiments, and what cannot be trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from wirefault.cli.main import main
+from wirefault.experiments.trend import Trend, TrendPoint
+from wirefault.report.page.trends import trend_content
+from wirefault.report.page.write import page_html
+
+KEY = ("method", "no duplicate")
+
+
+def point(minute: int, verdict: str, content: str = "a") -> TrendPoint:
+    keys = frozenset(content), frozenset({"method"})
+    return TrendPoint(f"20260301-10{minute:02}00-ab12cd", verdict, {KEY: (verdict, "")}, {}, ("x",), keys)
+
+
+def test_streak_begins_where_the_latest_verdict_began() -> None:
+    trend = Trend("t", [point(n, v) for n, v in enumerate(("held", "deviated", "held", "held"))])
+    latest, since, counts = trend.streak(KEY)
+    assert (latest, since.day, counts) == ("held", "2026-03-01 10:02", {"held": 3, "deviated": 1})
+
+
+def test_changed_prompts_are_named() -> None:
+    trend = Trend("t", [point(0, "held"), point(1, "held"), point(2, "held", "b")])
+    assert [line.split(";")[0] for line in trend.changes] == [
+        "the experiment's prompts changed on 2026-03-01 10:02"
+    ]
+
+
+def test_page_has_each_verdict_and_is_bad_if_the_last_deviated() -> None:
+    content = trend_content([Trend("t", [point(0, "held"), point(1, "deviated")])], "tag x")
+    assert (content.tone, content.verdict) == ("bad", "latest: 0 of 1 held")
+    assert content.matrix is not None
+    [_, (name, cells)] = content.matrix.rows
+    assert (name, [cell.word for cell in cells if cell]) == ("method: no duplicate", ["held", "deviated"])
+    assert "deviated" in page_html(content)
+
+
+def test_unknown_tag_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    refused = CliRunner().invoke(main, ["runs", "trend", "--tag", "nightly", "--out", str(tmp_path)])
+    assert (refused.exit_code, "no experiment with a verdict" in refused.output) == (64, True)
