@@ -74,13 +74,15 @@ class AttemptInProgress:
     recovery: Recovery = field(default_factory=lambda: AS_SHIPPED)
     retries: int = 0  # by the strategy ``retry``
     began: int = 0  # the attempt in which the conversation began; 0: this one
-    loops: LoopBreaker | None = None  # of the strategy ``loop_breaker``
+    loops: LoopBreaker | None = field(init=False, default=None)  # of the strategy ``loop_breaker``
     _recoveries: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     _lock: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         settings = self.context.settings
         self.deadline = self.clock() + settings.attempt_time
+        if self.recovery.loop_breaker:
+            self.loops = LoopBreaker(self.recovery.loop_breaker.repeats)
         if settings.keep_alive:
             self.connections = Connections()
             self.to_close.callback(self.connections.close)

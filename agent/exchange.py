@@ -17,6 +17,7 @@ ToolFailure
 ├── LoopRefused
 ├── Denied             by a person
 │   └── HandedOver     to a person who has not answered
+├── Unverified         the reply of a write was lost, and the read after it failed
 └── ServiceRefused     any other 4xx
 """
 
@@ -131,6 +132,12 @@ class DeadlinePassed(ToolFailure):
     reason = "The time for this call is over."
     retryable = False
     executed = False
+
+
+class Unverified(ToolFailure):
+    code = "unverified"
+    reason = "The reply was lost, and the state could not be read."
+    retryable = False
 
 
 class LoopRefused(ToolFailure):

@@ -31,7 +31,7 @@ from agent.handoff import HandoffDesk, handed_over
 from agent.middleware import DirectFallback, Retry
 from agent.substitutes import Fallback, verified
 from wirefault.recovery import strategies
-from wirefault.recovery.recipes import LoopBreaker, LoopDetected
+from wirefault.recovery.recipes import LoopDetected
 from wirefault.recovery.strategies import Recovery
 
 Sleep = Callable[[float], None]
@@ -60,7 +60,7 @@ def recovering(recovery: Recovery, sleep: Sleep, desk: HandoffDesk | None = None
     if recovery.handoff and desk is not None:
         ask = handed_over(recovery.handoff, ask, desk, sleep)
     if recovery.loop_breaker:
-        ask = _loop_broken(recovery.loop_breaker, ask)
+        ask = _loop_broken(ask)
     return ask
 
 
@@ -269,12 +269,13 @@ def _checked(strategy: strategies.Checks, ask: Ask) -> Ask:
     return make
 
 
-def _loop_broken(strategy: strategies.LoopBreaker, ask: Ask) -> Ask:
+def _loop_broken(ask: Ask) -> Ask:
     """Refuse calls that repeat earlier ones with equal results, without a request."""
 
     def make(call: Call) -> str:
-        attempt, tool = call.attempt, call.tool.name
-        breaker = attempt.loops = attempt.loops or LoopBreaker(strategy.repeats)
+        attempt, breaker, tool = call.attempt, call.attempt.loops, call.tool.name
+        if breaker is None:
+            return ask(call)
         try:
             breaker.check(tool, call.arguments)
         except LoopDetected as loop:

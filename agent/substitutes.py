@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from agent.calls import Ask, Call, own_call, try_call
-from agent.exchange import LoopRefused, NoReply, ServiceFailed, ServiceRefused, ToolFailure
+from agent.exchange import LoopRefused, NoReply, ServiceFailed, ServiceRefused, ToolFailure, Unverified
 from agent.tools import BY_NAME, ToolRequest
 from wirefault.recovery import strategies
 from wirefault.recovery.recipes import NotVerified, verify_after_write
@@ -27,7 +27,10 @@ def verified(strategy: strategies.Verify, ask: Ask, sleep: Callable[[float], Non
             nonlocal start, reads
             start = start or call.attempt.clock()
             reads += 1
-            return read_back(call, reads)
+            try:
+                return read_back(call, reads)
+            except ToolFailure as failure:  # not to be retried: that would write again
+                raise Unverified(f"unverified_{failure.cause}") from None
 
         try:
             answer = verify_after_write(
@@ -42,9 +45,8 @@ def verified(strategy: strategies.Verify, ask: Ask, sleep: Callable[[float], Non
             _record(call, False, start, "the state does not show the write")
             assert error.__cause__ is not None
             raise error.__cause__ from None
-        except ToolFailure:
-            if reads:
-                _record(call, False, start, "the state could not be read")
+        except Unverified:
+            _record(call, False, start, "the state could not be read")
             raise
         if reads:
             _record(call, True, start, "the state shows the write")

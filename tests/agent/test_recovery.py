@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from socket import socket
+from threading import Event
 from typing import Any
 
 import pytest
 
-from tests.agent.support import SEND, Answer, AttemptRun, Wire, asks, failed, http, lab_of, reports, run_agent
-from wirefault.history.events import RecoveryTried, ToolCalled
+from tests.agent.support import (
+    SEND,
+    WEATHER,
+    Answer,
+    AttemptRun,
+    Wire,
+    asks,
+    failed,
+    http,
+    lab_of,
+    reports,
+    reset,
+    run_agent,
+)
+from tests.support import PATIENCE_S
+from wirefault.history.events import RecoveryTried, ToolCalled, ToolTry
 
 GOOD = http(200, {"sent": True})
 Call = Callable[..., tuple[AttemptRun, Wire]]
@@ -68,3 +85,52 @@ def test_only_named_strategies_act(call: Call, recovery: str, keys: int) -> None
     assert len(server.received) == (1 if recovery == "none" else 3)
     assert len({request.key for request in server.received} - {None}) == keys
     assert {event.preserved for event in outcome.of(RecoveryTried)} <= {"idempotency key" * keys}
+
+
+def test_failed_read_after_a_lost_reply_ends_the_call(call: Call) -> None:
+    outcome, server = call("verify, retry(base=0.01)", reset, failed(503))
+    assert [request.method for request in server.received] == ["POST", "GET"]
+    [made] = outcome.of(ToolCalled)
+    assert (made.ok, made.error, made.side_effect) == (False, "unverified_http_503", "unknown")
+
+
+def test_hedged_read_fails_with_the_first_failure(wire: Callable[..., Wire]) -> None:
+    has_second = Event()
+
+    def first(connection: socket) -> None:
+        has_second.wait(PATIENCE_S)
+        connection.sendall(failed(503))
+
+    def second(connection: socket) -> None:
+        connection.sendall(failed(500))
+        has_second.set()
+
+    server = wire(first, second)
+    outcome = run_agent(lab_of(server.address), asks(WEATHER), reports(), recovery="hedge(after=0.01)")
+    assert outcome.of(ToolCalled)[0].error == "http_503"
+    assert sorted(seen.try_ for seen in outcome.of(ToolTry)) == [1, 2]
+
+
+def test_fast_read_is_not_hedged(wire: Callable[..., Wire]) -> None:
+    server = wire(http(200, {"ok": 1}))
+    recovery = "hedge(after=60)"
+    outcome = run_agent(lab_of(server.address), asks(WEATHER), reports(), recovery=recovery, keep_alive=True)
+    assert len(server.received) == 1 and outcome.of(RecoveryTried) == []
+
+
+def test_equal_calls_of_one_reply_are_one_loop(wire: Callable[..., Wire]) -> None:
+    server = wire(http(200, {"ok": 1}))
+    outcome = run_agent(
+        lab_of(server.address), asks(WEATHER, WEATHER, WEATHER), reports(), recovery="loop_breaker(repeats=2)"
+    )
+    assert len(server.received) == 2
+    assert [made.error for made in outcome.of(ToolCalled)].count("loop") == 1
+
+
+def test_request_carries_its_deadline(wire: Callable[..., Wire]) -> None:
+    server = wire(http(200, {"ok": 1}))
+    before = time.time() * 1000
+    run_agent(lab_of(server.address), asks(WEATHER), reports(), recovery="deadline(seconds=600)")
+    run_agent(lab_of(server.address), asks(WEATHER), reports(), recovery="retry")
+    first, second = (request.headers.get("x-request-deadline") for request in server.received)
+    assert second is None and first is not None and int(first) > before

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any, get_args
 
-from wirefault.recovery.strategies import STRATEGIES, parse_recovery
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic.fields import FieldInfo
+
+from wirefault.recovery.strategies import STRATEGIES, Strategy, parse_recovery
 from wirefault.settings.settings import Settings
+
+
+def _any_of(kind: type[Strategy]) -> st.SearchStrategy[Strategy]:
+    """Any value of each listed choice, and some numbers."""
+
+    def values(field: FieldInfo) -> st.SearchStrategy[Any]:
+        choices = get_args(field.annotation)
+        if choices:
+            return st.sampled_from(choices)
+        if field.annotation is str:
+            return st.sampled_from(["", "gpt-oss", "a/b:c"])
+        return st.sampled_from([1, 2, 7])
+
+    fields = {field.alias or name: values(field) for name, field in kind.model_fields.items()}
+    return st.fixed_dictionaries(fields).map(kind.model_validate)
 
 
 @pytest.mark.parametrize(
@@ -29,6 +49,17 @@ def test_each_strategy_is_known_by_its_name() -> None:
     recovery = parse_recovery(",".join(STRATEGIES))
     assert [strategy.name for strategy in recovery] == list(STRATEGIES) and not recovery.as_shipped
     assert list(parse_recovery("none")) == list(parse_recovery("")) == []
+
+
+@given(
+    st.lists(st.sampled_from(list(STRATEGIES.values())), unique=True, min_size=1).flatmap(
+        lambda kinds: st.tuples(*map(_any_of, kinds))
+    )
+)
+def test_canonical_text_parses_to_equal_strategies(strategies: tuple[Strategy, ...]) -> None:
+    parsed = parse_recovery(", ".join(map(str, strategies)))
+    assert {strategy.name: strategy for strategy in parsed} == {each.name: each for each in strategies}
+    assert parse_recovery(str(parsed)) == parsed
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,7 @@ BAD = [
     *[("toxic_seconds", value) for value in (-0.1, 601, "nan", "inf", "2s", True)],
     *[("idempotency", value) for value in ("", "maybe", 2, "onn")],
     *[("fallback", value) for value in ("", "on", "Direct", True)],
+    *[("recovery", value) for value in ("retyr", "retry(tries=0)", "retry(", "none, retry", True, 1)],
     *[("toxics", value) for value in ("", ",", "latncy:300", "latency:x", "latency@up:3", ["latency"])],
     *[("model_base_url", value) for value in ("localhost:1", "ftp://h", "http://", "http://a b", "http://[")],
     ("model", "gpt"),

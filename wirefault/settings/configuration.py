@@ -19,6 +19,7 @@ from wirefault.core.lab_folder import (
 )
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
+from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.budgets import load_budgets, load_prices
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.settings.sources import (
@@ -107,9 +108,12 @@ def load_configuration(
     settings = merge_sources([*sources, Source("default", defaults)], wiring.links)
     if settings.model in ("record", "replay") and not any("cassettes" in each.values for each in sources):
         settings = settings.model_copy(update={"cassettes": str(cassettes_folder())})
-    if settings.fallback == "direct" and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
+    fallback = parse_recovery(settings.recovery).fallback
+    is_direct = settings.fallback == "direct" or (fallback is not None and fallback.tool == "direct")
+    if is_direct and merged.get("PROXY_HOST") and not merged.get("SERVICES_HOST"):
+        name = "FALLBACK=direct" if settings.fallback == "direct" else "RECOVERY=fallback(tool=direct)"
         raise SettingsError(
-            "FALLBACK=direct: this agent reaches the tools only through the proxies;"
+            f"{name}: this agent reaches the tools only through the proxies;"
             " in Compose a direct way needs `docker compose -f docker-compose.yaml -f compose.direct.yaml up`"
         )
     if wiring.is_lab:
