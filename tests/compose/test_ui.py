@@ -35,11 +35,11 @@ def test_ui_lists_runs_and_shows_lab_live(lab: Lab) -> None:
     url = lab.ui().url
     assert all(f'href="/runs/{run}"' in get(url).text for run in lab.runs())
     with requests.get(f"{url}/lab/changes", stream=True, timeout=60) as stream:
-        shown = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith(b"data: "))
-        idle = next(shown)
+        updates = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith(b"data: "))
+        idle = next(updates)
         assert "proxies:6001" in idle and "/openai/v1/chat/completions" in idle and "latency" not in idle
         lab.compose("run --rm -d -e TOXIC_PROB=1 -e TOXICS=latency:5000 -e TOOL_TIMEOUT=20 agent")
-        assert any("latency 5000" in html for html in shown)
+        assert any("latency 5000" in html for html in updates)
     lab.healed()
 
 

@@ -97,10 +97,10 @@ def test_unreadable_lines_are_left_out(tmp_path: Path) -> None:
 
 def test_change_of_the_lab_is_sent(url: str, manager: Manager) -> None:
     with get(f"{url}/lab/changes", stream=True) as stream:
-        shown = (line for line in stream.iter_lines() if line.startswith(b"data: "))
-        assert b"timeout" not in next(shown)
+        updates = (line for line in stream.iter_lines() if line.startswith(b"data: "))
+        assert b"timeout" not in next(updates)
         manager.status["observed"] = [TIMEOUT]
-        html = json.loads(next(shown).removeprefix(b"data: "))
+        html = json.loads(next(updates).removeprefix(b"data: "))
     assert "timeout upstream, timeout 400" in html
 
 
