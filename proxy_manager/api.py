@@ -1,11 +1,13 @@
-"""The manager's HTTP API: ``/health``, ``/ready`` and ``/status`` are read-only; ``/faults`` sets faults.
+"""The manager's HTTP API.
 
+``/health``, ``/ready``, ``/status`` and ``/metrics`` are read-only; ``/faults`` sets faults;
 ``/handoffs`` decides calls that the lab's agent handed over to a person.
 """
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -15,13 +17,14 @@ from typing import Any
 import requests
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from proxy_manager.handoffs import PAGE, handoff_routes
 from proxy_manager.live_traffic import live_counts
 from proxy_manager.loop import Loop
+from proxy_manager.metrics import NOT_INSTALLED, LabMetrics
 from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import ControlAccess, guarded
 from wirefault.core.sockets import Address
@@ -37,7 +40,7 @@ from wirefault.wiring.links import Links
 from wirefault.wiring.topology import Topology
 
 # paths that every program on this machine may read
-_PUBLIC = ("/", "/health", "/ready", "/status", "/faults", PAGE)
+_PUBLIC = ("/", "/health", "/ready", "/status", "/metrics", "/faults", PAGE)
 
 
 # The loop steps immediately; it takes this long only if something is wrong.
@@ -158,12 +161,14 @@ def create_manager_api(
 
     ``handoffs``: the file of the queue of calls that wait for a person.
     """
-    api = _Api(loop, topology, FaultsEndpoint(loop, topology, open_state, logs))
+    metrics = LabMetrics(loop, open_state, logs, (topology.lab_id, topology.lane), time.time())
+    api = _Api(loop, topology, FaultsEndpoint(loop, topology, open_state, logs), metrics)
     app = api_app(
         [
             Route("/health", api.health, methods=["GET"]),
             Route("/ready", api.ready, methods=["GET"]),
             Route("/status", api.status, methods=["GET"]),
+            Route("/metrics", api.metrics, methods=["GET"]),
             Route("/faults", api.show_faults, methods=["GET"]),
             Route("/faults", api.set_faults, methods=["PUT"]),
             Route("/faults", api.clear_faults, methods=["DELETE"]),
@@ -176,10 +181,11 @@ def create_manager_api(
 class _Api:
     """The routes, which raise ``ApiError``. Code that waits or reads files runs in a thread."""
 
-    def __init__(self, loop: Loop, topology: Topology, live: FaultsEndpoint) -> None:
+    def __init__(self, loop: Loop, topology: Topology, live: FaultsEndpoint, metrics: LabMetrics) -> None:
         self._loop = loop
         self._topology = topology
         self._live = live
+        self._metrics = metrics
 
     async def health(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "OK"})
@@ -205,6 +211,15 @@ class _Api:
                 **status_fields,
             }
         )
+
+    async def metrics(self, request: Request) -> Response:
+        try:
+            text, content_type = await run_in_threadpool(self._metrics.exposition)
+        except ImportError:
+            raise ApiError(501, "not_installed", NOT_INSTALLED) from None
+        except (OSError, sqlite3.Error) as error:
+            raise ApiError(503, "not_readable", f"the lab's state cannot be read: {error}") from None
+        return Response(text, media_type=content_type)
 
     async def show_faults(self, request: Request) -> JSONResponse:
         return JSONResponse(await run_in_threadpool(self._live.show))
