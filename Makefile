@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PROSE := '*.py' '*.md'
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray evaluators findings dist release-check lock clean
+.PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray evaluators findings tournament dist release-check lock clean
 
 help:            ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -79,6 +79,9 @@ evaluators: .frameworks/evaluators  ## check evaluators of pydantic-evals and De
 
 findings: setup  ## run the same agents under one fault each, and write docs/findings.md; half an hour
 	@$(BIN)/python -m bench.findings $(ARGS)
+
+tournament: setup  ## run mitigations of real clients under faults, and write docs/mitigations.md; half an hour
+	@$(BIN)/python -m bench.mitigations $(ARGS)
 
 dist: setup      ## build the source distribution, and the wheel from it
 	@rm -rf dist

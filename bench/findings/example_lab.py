@@ -24,7 +24,7 @@ from wirefault.wiring.wiring import Wiring, load_wiring, with_links, with_subjec
 WIRING = EXAMPLES / "wirefault.yaml"
 
 
-class _Silence:
+class Silence:
     def say(self, message: str) -> None: ...
     def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
     def episode_judged(self, index: int, total: int, judgement: object) -> None: ...
@@ -52,7 +52,7 @@ class ExampleLab:
         self.shop.requests.clear()
         self.model.requests.clear()
         with open_wired_subject(wiring, configuration) as subject:
-            return run_prompts(new_run_id(), configuration, subject, load_prompts(self.prompts), _Silence())
+            return run_prompts(new_run_id(), configuration, subject, load_prompts(self.prompts), Silence())
 
 
 @contextmanager

@@ -87,9 +87,9 @@ def _recording(app: WsgiApp, record: RecordedServer) -> WsgiApp:
 
 
 @contextmanager
-def scripted_model() -> Iterator[Model]:
-    """Serve the scripted model on loopback, with the examples' playbooks."""
-    reply = partial(decide, load_playbooks(EXAMPLES / "playbooks.yaml", SHIPPED))
+def scripted_model(playbooks: Path = EXAMPLES / "playbooks.yaml") -> Iterator[Model]:
+    """Serve the scripted model on loopback, with these playbooks; by default the examples'."""
+    reply = partial(decide, load_playbooks(playbooks, SHIPPED))
     model = Model("")
     app = create_app(lambda messages, tools, _, *rest: reply(messages, tools, model.persona, *rest))
 

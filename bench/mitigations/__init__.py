@@ -1,0 +1,1 @@
+"""Measure what mitigations do to effects under faults: `make tournament` writes docs/mitigations.md."""

@@ -1,0 +1,40 @@
+"""docs/mitigations.md is the page of the last measurement, and shows nothing that was not measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.mitigations import clients, measuring, page
+from bench.mitigations.__main__ import page_text, read_measured
+from bench.mitigations.cells import FAMILIES, Family
+from tests.support import ROOT
+
+
+def test_page_is_current() -> None:
+    text = (ROOT / "docs" / "mitigations.md").read_text(encoding="utf-8")
+    assert text == page_text(), "run: python -m bench.mitigations --page"
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_every_arm_has_a_client(family: Family) -> None:
+    text = measuring.DURABLE.read_text(encoding="utf-8")
+    known = set(clients.ARMS)
+    assert all(arm in known or (family.is_killed and arm.split(" ")[0] in text) for arm in family.arms)
+
+
+def test_every_measured_cell_has_n_and_interval() -> None:
+    for of_family in read_measured().values():
+        for cell in of_family.values():
+            for arm in cell["table"]["arms"]:
+                success = arm["success"]
+                assert success["n"] >= 5 and success["low"] is not None and success["high"] is not None
+
+
+def test_cell_without_measurement_says_so() -> None:
+    family = replace(FAMILIES[0], arms=["unheard of"])
+    [row] = [line for line in page._family(family, {}) if "unheard of" in line][:1]
+    assert row.count("not run") == len(family.trials)
+    assert Path(clients.__file__).parent == ROOT / "bench" / "mitigations"
