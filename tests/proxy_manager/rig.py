@@ -147,10 +147,10 @@ class ApiClient:
     """Requests to the manager's API at that address."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url = url
 
     def send(self, method: str, path: str, **options: Any) -> requests.Response:
-        return requests.request(method, self._url + path, timeout=PATIENCE_S, **options)
+        return requests.request(method, self.url + path, timeout=PATIENCE_S, **options)
 
     def get(self, path: str) -> requests.Response:
         return self.send("GET", path)

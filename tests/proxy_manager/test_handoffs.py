@@ -15,6 +15,8 @@ from tests.gateway.lab import TOKEN
 from tests.proxy_manager.rig import ApiClient
 from wirefault.core.api_server import api_app, api_in_thread
 from wirefault.core.control_access import ControlAccess, bearer, guarded
+from wirefault.core.sockets import Address
+from wirefault.lab.live import HandoffsClient, LiveFaultsError
 from wirefault.state.handoffs import HandoffQueue
 
 KEY = {**bearer(TOKEN), "Content-Type": "application/json"}
@@ -74,3 +76,15 @@ def test_nothing_is_shown_or_decided_without_token(api: ApiClient, queue: Handof
     assert page.status_code == 200 and "Bob" not in page.text
     case = queue.get(id)
     assert case is not None and case.decision is None
+
+
+def test_client_lists_and_decides(api: ApiClient, queue: HandoffQueue, tmp_path: Path) -> None:
+    address = Address.parse(api.url.removeprefix("http://"))
+    client, id = HandoffsClient(address, tmp_path, TOKEN), put(queue)
+    assert [case["state"] for case in client.cases()] == ["waiting"]
+    assert client.decide(id, "approve")["state"] == "approved"
+    with pytest.raises(LiveFaultsError, match="is approved; nothing was changed"):
+        client.decide(id, "deny")
+    assert client.page == f"{address.url}{PAGE}#{TOKEN}"
+    with pytest.raises(LiveFaultsError, match="does not know this folder's token"):
+        HandoffsClient(address, tmp_path, "another").cases()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
@@ -89,6 +90,43 @@ def _down() -> None:
 def _status() -> None:
     """Show the lab that is up: addresses, attempt, desired and observed toxics."""
     sys.exit(daemon.print_status(load_configuration(os.environ), click.echo))
+
+
+@lab_command.command(
+    "handoffs",
+    examples=(
+        "wirefault lab handoffs",
+        "wirefault lab handoffs --approve 1",
+        "wirefault lab handoffs --page",
+    ),
+)
+@option("--approve", type=int, metavar="ID", help="Let the agent make the call again.")
+@option("--deny", type=int, metavar="ID", help="Do not let the agent make the call again.")
+@option("--page", is_flag=True, help="Print the page's address, which contains the lab's token.")
+def _handoffs(approve: int | None, deny: int | None, page: bool) -> None:
+    """List the calls that the lab's agent handed over to a person, or decide one; see RECOVERY=handoff."""
+    from wirefault.history.logs import strip_control
+    from wirefault.lab.live import HandoffsClient, published_manager
+
+    configuration = load_configuration(os.environ)
+    state = configuration.state.parent
+    client = HandoffsClient(published_manager(state) or configuration.topology.manager, state)
+    for id, decision in ((approve, "approve"), (deny, "deny")):
+        if id is not None:
+            click.echo(f"handoff {id}: {client.decide(id, decision)['state']}")
+    if page:
+        click.echo(client.page)
+    if page or approve is not None or deny is not None:
+        return
+    rows = [
+        (str(case["id"]), case["state"], f"{case['tool']} {json.dumps(case['arguments'])}", case["reason"])
+        for case in client.cases()
+    ]
+    if not rows:
+        click.echo("no call was handed over; the agent does that with RECOVERY=handoff")
+        return
+    for line in table_lines(("id", "state", "call", "why"), rows, width_of(sys.stdout)):
+        click.echo(strip_control(line))
 
 
 @lab_command.command(

@@ -1,4 +1,4 @@
-"""Fault sets of a running lab, through its manager's HTTP API."""
+"""Fault sets and handoffs of a running lab, through its manager's HTTP API."""
 
 from __future__ import annotations
 
@@ -56,24 +56,53 @@ class LiveFaultsClient:
         return self._call("GET", None)
 
     def _call(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        headers = {} if body is None else bearer(self._token or lab_token(self._state, os.environ))
-        with requests.Session() as session:
-            session.trust_env = False
-            try:
-                answer = session.request(method, self._url, json=body, headers=headers, timeout=_TIMEOUT_S)
-                content = answer.json()
-            except (requests.RequestException, ValueError):
-                raise LiveFaultsError(f"no lab answers at {self._url}; start one: wirefault lab up") from None
-        if answer.status_code == 401:
-            raise LiveFaultsError(
-                f"the lab at {self._url} does not know this folder's token: it was started from"
-                " another folder; go there, or start one here: wirefault lab up"
-            )
-        if answer.status_code >= 400:
-            raise LiveFaultsError(_message(content, answer.status_code))
-        if not isinstance(content, dict) or "number" not in content:
+        token = "" if body is None else self._token or lab_token(self._state, os.environ)
+        content = _call_manager(method, self._url, body, token)
+        if "number" not in content:
             raise LiveFaultsError(f"the server at {self._url} is not a lab's manager")
         return content
+
+
+class HandoffsClient:
+    """A client of the manager's queue of handoffs, as ``LiveFaultsClient``."""
+
+    def __init__(self, manager: Address, state: Path, token: str = "") -> None:
+        self._url = manager.url + "/handoffs"
+        self._token = token or lab_token(state, os.environ)
+
+    @property
+    def page(self) -> str:
+        """The address of the page; its fragment, which no server receives, is the lab's token."""
+        return f"{self._url}/page#{self._token}"
+
+    def cases(self) -> list[dict[str, Any]]:
+        content = _call_manager("GET", self._url, None, self._token)
+        return [case for case in content.get("handoffs", []) if isinstance(case, dict)]
+
+    def decide(self, id: int, decision: str) -> dict[str, Any]:
+        return _call_manager("POST", f"{self._url}/{id}/{decision}", {}, self._token)
+
+
+def _call_manager(method: str, url: str, body: dict[str, Any] | None, token: str) -> dict[str, Any]:
+    """Return the manager's answer; ``token`` is sent unless it is empty."""
+    with requests.Session() as session:
+        session.trust_env = False
+        headers = bearer(token) if token else {}
+        try:
+            answer = session.request(method, url, json=body, headers=headers, timeout=_TIMEOUT_S)
+            content = answer.json()
+        except (requests.RequestException, ValueError):
+            raise LiveFaultsError(f"no lab answers at {url}; start one: wirefault lab up") from None
+    if answer.status_code == 401:
+        raise LiveFaultsError(
+            f"the lab at {url} does not know this folder's token: it was started from"
+            " another folder; go there, or start one here: wirefault lab up"
+        )
+    if answer.status_code >= 400:
+        raise LiveFaultsError(_message(content, answer.status_code))
+    if not isinstance(content, dict):
+        raise LiveFaultsError(f"the server at {url} is not a lab's manager")
+    return content
 
 
 _COMPOSE_BOUND_S = 20.0

@@ -141,7 +141,7 @@ class LoopBreaker(Strategy):
 
 
 class Checkpoint(Strategy):
-    """Store the conversation at each step, and continue from it after a crash."""
+    """Store the conversation at each step; an attempt that failed or was killed continues from there."""
 
     name: ClassVar[str] = "checkpoint"
 
