@@ -15,6 +15,7 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.charts import CHARTS, select_runs, write_charts
 from wirefault.report.charts.data import Selection
 from wirefault.report.charts.style import FAILED, page, styled
+from wirefault.report.colors import css_variables
 
 pytestmark = pytest.mark.slow  # it draws pictures
 
@@ -225,3 +226,18 @@ def test_overview_shows_claims_that_no_oracle_checks(tmp_path, judged):
     assert "success rate unknown" not in text
     with styled():
         assert _overlaps(_own_texts(CHARTS["overview"](selection).figure)) == []
+
+
+@pytest.mark.parametrize(("prompts", "curves"), [(9, 0), (10, 1)])
+def test_throughput_of_few_prompts_has_no_curve(tmp_path, prompts, curves):
+    with styled():
+        above = CHARTS["throughput"](_selection(tmp_path, prompts=prompts)).figure.axes[0]
+    assert sum(line.get_linestyle() != "None" for line in above.lines) == curves
+
+
+def test_axes_have_labels_and_the_colors_of_the_page(tmp_path):
+    selection = _selection(tmp_path)
+    with styled():
+        throughput, success = (CHARTS[name](selection).figure.axes for name in ("throughput", "success"))
+    assert [axes.get_ylabel() for axes in (*throughput, success[0])] == ["prompts", "tries", "success rate"]
+    assert f"--fault:{FAILED}" in css_variables()

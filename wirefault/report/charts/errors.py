@@ -9,7 +9,6 @@ from matplotlib.ticker import MaxNLocator
 
 from wirefault.report.charts.data import REFUSED, ChartedTry, Selection
 from wirefault.report.charts.style import (
-    CLEAN,
     FAULT_COLORS,
     INK,
     LEFT,
@@ -26,6 +25,7 @@ from wirefault.report.charts.style import (
     words,
 )
 from wirefault.report.charts.times import fault_name
+from wirefault.report.colors import CLEAN
 from wirefault.stats.rates import percent
 
 _MAX_ROWS = 10

@@ -149,7 +149,7 @@ def draw_success(selection: Selection) -> Page:
 
 
 def _one_run(sheet: Page, run: RunData) -> None:
-    grid = sheet.grid(2, 1, left=0.8, right=1.35, top=1.5, bottom=0.45, height_ratios=[10, 1], hspace=0.55)
+    grid = sheet.grid(2, 1, left=1.1, right=1.35, top=1.5, bottom=0.45, height_ratios=[10, 1], hspace=0.55)
     axes = sheet.figure.add_subplot(grid[0])
     draw_running_rate(axes, run)
     _draw_strip(sheet.figure.add_subplot(grid[1]), run)
@@ -207,6 +207,7 @@ def _share_axis(axes: Axes, vertical: bool) -> None:
     (axes.set_ylim if vertical else axes.set_xlim)(-0.025, 1.025)
     ticks = [0, 0.25, 0.5, 0.75, 1.0] if vertical else [0, 0.5, 1.0]
     axis.set_ticks(ticks, labels=[percent(tick, decimals=0) for tick in ticks])
+    axis.set_label_text("success rate")
     axis.grid(True)
 
 

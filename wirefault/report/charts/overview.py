@@ -10,7 +10,6 @@ from wirefault.judging.rates import Rate
 from wirefault.report.charts import outcomes
 from wirefault.report.charts.data import ChartedTry, Selection
 from wirefault.report.charts.style import (
-    FAILED,
     GHOST,
     INK,
     LEFT,
@@ -28,7 +27,7 @@ from wirefault.report.charts.style import (
     success_rate,
     success_title,
 )
-from wirefault.report.charts.times import dots, fault_key, shade
+from wirefault.report.charts.times import crosses, dots, fault_key, shade
 from wirefault.stats.rates import percentile
 
 _HEIGHT = 8.25
@@ -97,7 +96,7 @@ def _armed(selection: Selection) -> str:
 def _reading(selection: Selection) -> str:
     failed = sum(tried.error is not None for tried in selection.tries)
     tries = count(len(selection.tries), "try", "tries")
-    failures = f"{failed} failed (crosses, red rings)"
+    failures = f"{failed} failed"
     return f"{tries}, {failures} · {_armed(selection)} · medians are of the answered tries"
 
 
@@ -115,7 +114,9 @@ def _draw_timeline(axes: Axes, selection: Selection) -> None:
 
 
 def _draw_latencies(axes: Axes, selection: Selection) -> None:
-    """Draw the same rows against latency: a dot per try in its fault's colour, a tick at the median."""
+    """Draw the same rows against latency: a dot per answered try in its fault's colour, a cross per failed
+    one, a tick at the median.
+    """
     tries = [tried for tried in selection.tries if not tried.direct]
     _rows(axes, len(selection.links))
     latency_axis(axes, [tried.ms for tried in tries], vertical=False)
@@ -129,12 +130,15 @@ def _draw_latencies(axes: Axes, selection: Selection) -> None:
 
 
 def _latency_row(axes: Axes, row: int, tries: Sequence[ChartedTry], low: float) -> None:
-    x = [max(tried.ms, low) for tried in tries]
-    y = [row + _jitter(index) for index in range(len(tries))]
+    places = [(max(tried.ms, low), row + _jitter(index)) for index, tried in enumerate(tries)]
+    answered = [index for index, tried in enumerate(tries) if tried.error is None]
     size = 20.0 if len(tries) < 60 else 8.0
-    colors = [fault_color(tried.fault) for tried in tries]
-    edges = [FAILED if tried.error else MUTED if tried.fault else "none" for tried in tries]
-    axes.scatter(x, y, s=size, c=colors, edgecolors=edges, linewidths=0.9, zorder=3)
+    if answered:
+        x, y = zip(*(places[index] for index in answered), strict=True)
+        colors = [fault_color(tries[index].fault) if tries[index].fault else INK for index in answered]
+        edges = [MUTED if tries[index].fault else "none" for index in answered]
+        axes.scatter(x, y, s=size, c=colors, edgecolors=edges, linewidths=0.9, alpha=0.65, zorder=3)
+    crosses(axes, [place for place, tried in zip(places, tries, strict=True) if tried.error], size)
     middle = percentile((tried.ms for tried in tries if tried.error is None), 50)
     text = "all failed" if tries else "not called"
     if middle is not None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import matplotlib.style
@@ -14,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
@@ -23,16 +25,13 @@ from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate, rate
 from wirefault.report.charts.data import Selection
+from wirefault.report.colors import CLEAN, LIGHT, REQUEST
 from wirefault.stats.rates import percent, percentile
 from wirefault.toxiproxy.toxics import TOXICS
 
-INK = "#1f2933"
-MUTED = "#5f6c7b"
-FAINT = "#d3dae1"
-GHOST = "#f3f5f7"
-CLEAN = "#7b8794"
-FAILED = "#b3122d"
-ACCENT = "#0072b2"
+INK, MUTED, FAINT, GHOST = (LIGHT[name] for name in ("ink", "muted", "faint", "ghost"))
+FAILED = LIGHT["fault"]
+ACCENT = REQUEST
 
 _OUTCOME_COLORS: Mapping[str, str] = {row.name: row.color for row in OUTCOMES.values()}
 NOT_JUDGED = "not judged"
@@ -350,8 +349,17 @@ def say_nothing(page: Page, sentence: str) -> Page:
     return page
 
 
-def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left: float = LEFT) -> None:
-    """Draw a line of coloured chips with their names, ``(color, name)`` each; wraps when full."""
+def key(
+    page: Page,
+    y_from_top: float,
+    entries: Sequence[tuple[str, str]],
+    left: float = LEFT,
+    marks: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Draw a line of coloured chips with their names, ``(color, name)`` each; wraps when full.
+
+    ``marks``: by name, matplotlib's marker in place of the chip.
+    """
     x, y = left, y_from_top
     for color, name in entries:
         text = page.text(x + 0.22, y, name, size=9.5, color=MUTED, va="center")
@@ -359,9 +367,17 @@ def key(page: Page, y_from_top: float, entries: Sequence[tuple[str, str]], left:
         if x + 0.22 + width > PAGE_WIDTH - RIGHT and x > left:
             x, y = left, y + 0.22
             text.set_position(((x + 0.22) / PAGE_WIDTH, 1 - y / page.height))
-        corner = (x / PAGE_WIDTH, 1 - (y + 0.065) / page.height)
-        chip = Rectangle(corner, 0.15 / PAGE_WIDTH, 0.13 / page.height, facecolor=color, edgecolor="none")
-        page.figure.add_artist(chip)
+        if mark := marks.get(name):
+            at = ((x + 0.075) / PAGE_WIDTH, 1 - y / page.height)
+            page.figure.add_artist(
+                Line2D(
+                    *([each] for each in at), marker=mark, color=color, markersize=5.5, markeredgewidth=1.6
+                )
+            )
+        else:
+            corner = (x / PAGE_WIDTH, 1 - (y + 0.065) / page.height)
+            chip = Rectangle(corner, 0.15 / PAGE_WIDTH, 0.13 / page.height, facecolor=color, edgecolor="none")
+            page.figure.add_artist(chip)
         x += 0.22 + width + 0.28
 
 

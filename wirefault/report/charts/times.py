@@ -11,13 +11,11 @@ from wirefault.faults.catalogue.http.errors import ERROR_KINDS
 from wirefault.report.charts.data import ChartedPrompt, ChartedTry, RunData, Selection
 from wirefault.report.charts.style import (
     ACCENT,
-    CLEAN,
     FAILED,
     FAULT_COLORS,
     INK,
     LEAST_FOR_CURVE,
     LEAST_FOR_P95,
-    LEFT,
     MUTED,
     Page,
     beside,
@@ -33,6 +31,7 @@ from wirefault.report.charts.style import (
     spread,
     words,
 )
+from wirefault.report.colors import CLEAN
 from wirefault.stats.rates import percentile
 
 _STATUS = dict(ERROR_KINDS)
@@ -62,19 +61,25 @@ def dots(axes: Axes, points: Sequence[tuple[float, float]], tries: Sequence[Char
     if fine:
         x, y = zip(*fine, strict=True)
         axes.scatter(x, y, s=size, color=INK, alpha=0.75, linewidths=0, zorder=3)
-    if failed:
-        x, y = zip(*failed, strict=True)
+    crosses(axes, failed, size)
+
+
+def crosses(axes: Axes, points: Sequence[tuple[float, float]], size: float) -> None:
+    """Mark failed tries, in every chart alike. ``size``: of an answered try's dot."""
+    if points:
+        x, y = zip(*points, strict=True)
         axes.scatter(x, y, s=size * 2.4, marker="x", color="white", linewidths=3.2, zorder=4)
         axes.scatter(x, y, s=size * 2.0, marker="x", color=FAILED, linewidths=1.6, zorder=5)
 
 
 def fault_key(sheet: Page, y_from_top: float, selection: Selection) -> None:
-    """Draw a line with the colours of the kinds of fault in these runs, or a sentence if there are none."""
+    """Draw a line with the colours of the kinds of fault in these runs, and the marks of their tries."""
     kinds = {span.kind for span in selection.spans} | {t.fault for t in selection.tries if t.fault}
-    key(sheet, y_from_top, [(fault_color(kind), fault_name(kind)) for kind in in_order(kinds, FAULT_COLORS)])
-    if not kinds:
-        text = "No faults were armed or injected."
-        sheet.text(LEFT, y_from_top, text, size=9.5, color=MUTED, va="center")
+    entries = [(fault_color(kind), fault_name(kind)) for kind in in_order(kinds, FAULT_COLORS)]
+    if any(tried.error is not None for tried in selection.tries):
+        entries.append((FAILED, "failed try"))
+    entries.append((INK, "answered try"))
+    key(sheet, y_from_top, entries, marks={"failed try": "x", "answered try": "o"})
 
 
 def fault_name(kind: str) -> str:
@@ -147,7 +152,7 @@ def _finding(tries: list[ChartedTry], models: Collection[str]) -> str:
 
 def _note(selection: Selection, links: list[str]) -> str:
     shaded = "fault armed in any run" if selection.several else "fault armed"
-    parts = [f"Dot: an answered try (p50 and the rest are theirs); cross: a failed one. Shaded: {shaded}."]
+    parts = [f"A try is drawn where it ended; p50 and the rest are of answered ones. Shaded: {shaded}."]
     silent = [name for name in selection.links if name not in links]
     if silent:
         armed = sum(span.link in silent and span.toxic for span in selection.spans)
@@ -172,7 +177,7 @@ def draw_response(selection: Selection) -> Page:
     sheet = page(_response_finding(timed, selection), selection)
     if not timed:
         return say_nothing(sheet, "No attempts ended in this run.")
-    axes = sheet.axes(left=0.8, right=0.5, top=1.5, bottom=1.05)
+    axes = sheet.axes(left=1.1, right=0.5, top=1.5, bottom=1.05)
     latency_axis(axes, [ms for _, ms in timed], vertical=True)
     chips = []
     for crossed, color, name in FAULT_GROUPS:
@@ -182,7 +187,8 @@ def draw_response(selection: Selection) -> Page:
         for run in selection.runs:
             _line(axes, _points([prompt for prompt in run.prompts if prompt.crossed_fault is crossed]), color)
     axes.grid(True, axis="y")
-    axes.set_title("Time that the agent worked on each prompt, all attempts together (logarithmic)")
+    axes.set_title("Time that the agent worked on each prompt, all attempts together")
+    axes.set_ylabel("working time (logarithmic)")
     seconds_axis(axes, selection.length, selection.several)
     key(sheet, 1.1, chips)
     sheet.foot(
@@ -248,7 +254,7 @@ def draw_throughput(selection: Selection) -> Page:
     sheet = page(_throughput_finding(selection), selection)
     if not _finishes(selection) and not selection.tries:
         return say_nothing(sheet, "No prompts finished and no calls in this run.")
-    grid = sheet.grid(2, 1, left=0.8, right=1.5, top=1.4, bottom=0.85, height_ratios=[3, 2], hspace=0.38)
+    grid = sheet.grid(2, 1, left=1.0, right=1.5, top=1.4, bottom=0.85, height_ratios=[3, 2], hspace=0.38)
     above, below = (sheet.figure.add_subplot(grid[row]) for row in (0, 1))
     _finished(above, selection)
     width = bin_width(selection.length)
@@ -278,6 +284,7 @@ def _throughput_finding(selection: Selection) -> str:
 
 def _finished(axes: Axes, selection: Selection) -> None:
     axes.set_title("Prompts finished")
+    axes.set_ylabel("prompts")
     for run in selection.runs:
         newest = run is selection.runs[-1]
         _steps(axes, run, ACCENT if newest else CLEAN, 2.4 if newest else 1.1)
@@ -294,7 +301,9 @@ def _finished(axes: Axes, selection: Selection) -> None:
 def _steps(axes: Axes, run: RunData, color: str, width: float) -> None:
     times = sorted(prompt.judged for prompt in run.prompts if prompt.judged is not None)
     counts = list(range(len(times) + 1))
-    axes.step([0.0, *times, run.length], [*counts, counts[-1]], where="post", color=color, linewidth=width)
+    if len(times) >= LEAST_FOR_CURVE:
+        steps = [0.0, *times, run.length]
+        axes.step(steps, [*counts, counts[-1]], where="post", color=color, linewidth=width)
     if len(times) <= 30:
         axes.plot(times, counts[1:], "o", color=color, markersize=width * 1.8, clip_on=False)
 
@@ -312,7 +321,8 @@ def _tries(axes: Axes, selection: Selection, width: float) -> None:
     places = [(index + 0.5) * width for index in range(len(fine))]
     axes.bar(places, fine, width * 0.86, color=CLEAN, clip_on=False)
     axes.bar(places, failed, width * 0.86, bottom=fine, color=FAILED, clip_on=False)
-    axes.set_title(f"HTTP tries in each {width:g} s")
+    axes.set_title(f"HTTP tries that ended in each {width:g} s")
+    axes.set_ylabel("tries")
     top = axes.get_ylim()[1]
     beside(axes, f"{sum(failed):,} failed", 1, top, 8, -12, color=FAILED, weight="bold")
     beside(axes, f"{sum(fine):,} answered", 1, top, 8, -30)

@@ -28,6 +28,7 @@ from wirefault.experiments.run_experiment import judged_again
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.audit_files import audit_as_json
+from wirefault.report.colors import CLEAN, LIGHT, SEVERITIES, css_variables
 from wirefault.report.page.audits import audit_content
 from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.experiments import experiment_content
@@ -41,7 +42,6 @@ from wirefault.report.page_links import PAGE, page_path
 _FEW, _MAX_PLAIN = 40, 60
 _CHUNK = 50
 _MAX_TITLE = 200
-_SEVERITY_COLORS = {"harmful": "#b3122d", "risky": "#f0b429", "wasteful": "#a36bb8"}
 
 
 def page_line(logs: Path, name: str, environ: Mapping[str, str]) -> str:
@@ -184,16 +184,10 @@ def _style() -> str:
         f".o-{row.name}{{fill:{row.color}}}.swatch.o-{row.name}{{background:{row.color}}}\n"
         for row in OUTCOMES.values()
     )
-    tones = {
-        "harmful": "#b3122d",
-        "risky": "#f0b429",
-        "wasteful": "#a36bb8",
-        "fine": "#0a6b4f",
-        "clean": "#7b8794",
-        "note": "#d3dae1",
-    }
+    tones = {**SEVERITIES, "fine": LIGHT["good"], "clean": CLEAN, "note": LIGHT["faint"]}
     return (
-        _file("page.css")
+        css_variables()
+        + _file("page.css")
         + colors
         + "".join(f".swatch.s-{name}{{background:{color}}}\n" for name, color in tones.items())
     )
