@@ -21,6 +21,7 @@ from wirefault.history.events import (
     Exchange,
     ModelCall,
     RunStarted,
+    SubjectKilled,
     ToolCalled,
     ToolTry,
     ToxicsChanged,
@@ -120,6 +121,11 @@ class EpisodeTrace:
     @cached_property
     def ends(self) -> Sequence[Identified[AttemptEnded]]:
         return self._identified(AttemptEnded)
+
+    @cached_property
+    def kills(self) -> Sequence[Identified[SubjectKilled]]:
+        """The kills of the subject by the lab."""
+        return self._identified(SubjectKilled)
 
     def end_of(self, attempt: int) -> Identified[AttemptEnded] | None:
         return next((end for end in self.ends if end.event.attempt == attempt), None)

@@ -22,6 +22,8 @@ from wirefault.history.events import (
     RecoveryTried,
     RunStarted,
     SocketMessage,
+    SubjectKilled,
+    SubjectResumed,
     ToolCalled,
     ToolCallRefused,
     ToolTry,
@@ -55,6 +57,8 @@ LineKind = Literal[
     "got",  # a reply without a fault
     "result",  # the tool result that the model received
     "refused",  # a call that the subject refused
+    "killed",  # a fault killed the subject
+    "resumed",  # the subject runs again
     "recovery",  # an attempt of the subject to recover
     "past lab",  # a connection outside every link
     "effect",  # a change in the world
@@ -345,6 +349,11 @@ def _others(
             case ToolCallRefused():
                 text = f"{event.tool}({event.arguments}) refused by the subject, {event.why}: {event.detail}"
                 yield event.t, [TimelineLine("refused", text, event.t)]
+            case SubjectKilled():
+                yield event.t, [TimelineLine("killed", killed_text(event), event.t)]
+            case SubjectResumed():
+                text = f"in the same attempt by {event.command}"
+                yield event.t, [TimelineLine("resumed", text, event.t)]
             case RecoveryTried():
                 yield event.t, [TimelineLine("recovery", recovery_message(event), event.t)]
             case WentPastLab():
@@ -359,6 +368,22 @@ def _others(
                 yield from _effects(event, effects)
             case AttemptEnded():
                 yield event.end, list(_end(event, claims.get(event.attempt, "none")))
+
+
+_POINTS = {
+    "before_reply": "request executed, reply not delivered",
+    "after_reply": "reply delivered",
+    "mid_stream": "in mid-stream",
+    "before_request": "request not forwarded",
+}
+
+
+def killed_text(killed: SubjectKilled) -> str:
+    """Describe a kill of the subject."""
+    signal = "SIGKILL" if killed.signal == "kill" else "SIGTERM"
+    state = "dead" if killed.dead else "not dead"
+    point = _POINTS.get(killed.point, killed.point)
+    return f"{signal} at {killed.link}, {point}; {state} after {killed.ms:.0f} ms"
 
 
 def _message_text(message: SocketMessage) -> str:

@@ -28,6 +28,7 @@ _STYLES: Mapping[LineKind, str] = {
     "upstream": "dim",
     "result": "cyan",
     "past lab": "red",
+    "killed": "red",
     "effect": "magenta",
     "refused": "red",
     "error": "red",

@@ -159,6 +159,8 @@ class AttemptRunner:
         if any(entry.fault.kills for entry in in_force.faults):
             kills = SubjectKills(self._manager.open_state, identity, emit)
         ended = emit(self._run_subject(settings, armed.attempt_id, identity, prompt, kills, failures))
+        if kills is not None and (failure := kills.failure()):
+            failures.append(failure)
         healed = self._manager.finish(armed.attempt_id, settings)
         reasons = [*failures, *healed.disturbed]
         if healed.state != "healed":

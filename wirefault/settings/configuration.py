@@ -19,6 +19,7 @@ from wirefault.core.lab_folder import (
 )
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.sockets import Address
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.budgets import load_budgets, load_prices
 from wirefault.settings.settings import Settings, SettingsError
@@ -31,6 +32,7 @@ from wirefault.settings.sources import (
     merge_sources,
     read_config_file,
 )
+from wirefault.wiring.subject_spec import why_not_killed
 from wirefault.wiring.topology import Topology, default_topology, topology_from
 from wirefault.wiring.wiring import Wiring, dumped_wiring, lab_wiring
 
@@ -118,6 +120,7 @@ def load_configuration(
         )
     if wiring.is_lab:
         _check_price(settings)
+    _check_kills(settings, wiring)
     return Configuration(
         settings=settings,
         topology=topology,
@@ -144,6 +147,19 @@ def load_configuration(
 def _faults_name(sources: Sequence[Source]) -> str:
     named = next((each.values["faults"] for each in sources if each.values.get("faults") is not None), "")
     return named.strip() if isinstance(named, str) and "{" not in named and "\n" not in named else ""
+
+
+def _check_kills(settings: Settings, wiring: Wiring) -> None:
+    """Refuse faults that kill a subject which cannot be resumed. Raises ``SettingsError``."""
+    why = why_not_killed(wiring.subject)
+    if not settings.faults or not why:
+        return
+    killing = next((entry.id for entry in read_canonical(settings.faults).faults if entry.fault.kills), "")
+    if killing:
+        raise SettingsError(
+            f"FAULTS: {killing} kills the subject, and {why}: use `wirefault run` with a wiring whose"
+            " `subject:` has `command` or `service`"
+        )
 
 
 def _check_price(settings: Settings) -> None:

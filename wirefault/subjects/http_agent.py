@@ -7,9 +7,10 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from string import Template
 from typing import Any
@@ -17,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from wirefault.history.logs import strip_control
 from wirefault.settings.settings import SettingsError
+from wirefault.state.tables import KillOrder
 from wirefault.subjects.process import ProcessGroup, exit_description
 from wirefault.subjects.results import AttemptOver, conversation_id, converse, value_at
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, crashed, limit_reached
@@ -193,13 +195,27 @@ def running_agent(
     return HttpAgent(spec, spec.http, surroundings)
 
 
+# Sends a request, which takes its time limit in seconds, and returns the reply.
+SendTurn = Callable[[Callable[[float], AgentReply], float, AttemptContext], AgentReply]
+
+
+def _send_once(
+    request: Callable[[float], AgentReply], seconds: float, _context: AttemptContext
+) -> AgentReply:
+    return request(seconds)
+
+
 class HttpAgent(Subject):
     """Sends each prompt in its wiring's request. Raises ``SettingsError`` for an invalid one."""
 
     kind = "http"
 
-    def __init__(self, spec: RequestSpec, url: str, surroundings: Surroundings) -> None:
+    def __init__(
+        self, spec: RequestSpec, url: str, surroundings: Surroundings, send: SendTurn | None = None
+    ) -> None:
+        """``send``: how a turn's request is sent; None: once."""
         self._surroundings = surroundings
+        self._send = send or _send_once
         self._request = AgentRequest(spec, url, surroundings.environ, surroundings.where)
         self.holds_conversations = holds_conversations(spec)
         self.name = f"http: {url.partition('?')[0]}"
@@ -209,7 +225,8 @@ class HttpAgent(Subject):
 
         def turn(text: str, _number: int, seconds: float) -> object:
             try:
-                reply = self._request.send(text, conversation, headers, seconds)
+                request = partial(self._request.send, text, conversation, headers)
+                reply = self._send(request, seconds, context)
                 return self._request.answer_in(reply)
             except ReplyTimeout:
                 raise AttemptOver(limit_reached(context.settings.attempt_time)) from None
@@ -246,19 +263,22 @@ class ServiceSubject(Subject):
         self._sleep = sleep
         self._words = resolved_words(spec.service, surroundings, "service")
         self._folder = existing_folder(spec.folder, surroundings)
-        self._agent = HttpAgent(spec, spec.url, surroundings)
+        self._resume = self._words
+        if spec.resume:
+            self._resume = resolved_words(spec.resume, surroundings, "resume")
+        self._agent = HttpAgent(spec, spec.url, surroundings, self._send)
         self._process: ProcessGroup | None = None
         self.holds_conversations = self._agent.holds_conversations
         self.notes = surroundings.tap.notes
         self.name = f"service: {' '.join(spec.service)}"
 
-    def start(self) -> ProcessGroup:
-        """Return when it is ready. Raises ``SettingsError`` if it is not in time."""
+    def start(self, words: Sequence[str] | None = None) -> ProcessGroup:
+        """Return when it is ready; ``words`` replace its command. Raises ``SettingsError`` if it is late."""
         if is_open(self._spec.url):
             raise self._error(
                 "url", f"another program listens there: stop it, {self._spec.url} belongs to the service"
             )
-        process = self._process = self._started()
+        process = self._process = self._started(words or self._words)
         end = self._clock() + self._spec.ready_within
         while not self._is_ready():
             if process.exit_code is not None:
@@ -272,10 +292,10 @@ class ServiceSubject(Subject):
             self._sleep(_SERVICE_POLL_S)
         return process
 
-    def _started(self) -> ProcessGroup:
+    def _started(self, words: Sequence[str]) -> ProcessGroup:
         with ExitStack() as closing:
             forwards = [closing.enter_context(forward).fileno() for forward in self._forwards()]
-            words = self._surroundings.tap.words(self._words, forwards)
+            words = self._surroundings.tap.words(words, forwards)
             return ProcessGroup(words, self._surroundings.environ, self._folder, inherited=forwards)
 
     def _forwards(self) -> Iterator[socket.socket]:
@@ -307,6 +327,7 @@ class ServiceSubject(Subject):
         try:
             result = self._ask(process, prompt, context)
         finally:
+            process = self._process or process  # another one after a kill
             files.keep("stdout.txt", process.stdout.take())
             files.keep("stderr.txt", process.stderr.take())
         if process.exit_code is not None or result.ended_by == "limit":
@@ -317,9 +338,47 @@ class ServiceSubject(Subject):
         if process.exit_code is not None:
             return self._ended(process, "before this attempt")
         result = self._agent(prompt, context)
+        process = self._process or process
         if result.error_type == "NoReply" and process.wait(_EXIT_GRACE_S):
             return self._ended(process, "in this attempt")
         return result
+
+    def _send(
+        self, request: Callable[[float], AgentReply], seconds: float, context: AttemptContext
+    ) -> AgentReply:
+        """Send a turn's request, and again whenever the lab has killed and resumed the service."""
+        if context.kills is None or self._process is None:
+            return request(seconds)
+        end = self._clock() + seconds
+        while True:
+            reply: AgentReply | None = None
+            failure: Exception | None = None
+            with context.kills.watching(self._process) as watch:
+                try:
+                    reply = request(max(end - self._clock(), 0.001))
+                except (OSError, HTTPException, ReplyTimeout) as error:
+                    failure = error
+            if watch.order is not None:
+                self._resume_after(watch.order, context)
+            if reply is not None:
+                return reply
+            if watch.order is None and failure is not None:
+                raise failure
+
+    def _resume_after(self, order: KillOrder, context: AttemptContext) -> None:
+        """Start the killed service again."""
+        files, process = AttemptFiles(self._surroundings, context.identity), self._process
+        if process is not None:
+            files.keep(f"stdout-killed-{order.number}.txt", process.stdout.take())
+            files.keep(f"stderr-killed-{order.number}.txt", process.stderr.take())
+        self.stop()
+        command = self._surroundings.redact(" ".join(self._spec.resume or self._spec.service))
+        if context.kills is not None:
+            context.kills.resumed(order, command)
+        try:
+            self.start(self._resume)
+        except SettingsError as error:  # it started before, so this is its own failure
+            raise AttemptOver(crashed("NotReady", str(error))) from None
 
     def _ended(self, process: ProcessGroup, when: str) -> SubjectResult:
         process.wait(_EXIT_GRACE_S)

@@ -96,6 +96,15 @@ class SubjectKills:
         identity = self._identity
         self._record(SubjectResumed(time.time(), identity.episode, identity.attempt, order.number, command))
 
+    def failure(self) -> str:
+        """The reason why the attempt's last kill failed, at the attempt's end; empty without a failure."""
+        try:
+            with self._open_state() as state:
+                last = self._last(state)
+        except (sqlite3.Error, SettingsError) as error:
+            return f"kill_subject: {error}"
+        return f"kill_subject: {last.why}" if last is not None and last.state == "failed" else ""
+
     def _last(self, state: State) -> KillOrder | None:
         return state.kills.last(self._identity.run, self._identity.episode, self._identity.attempt)
 

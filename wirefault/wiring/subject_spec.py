@@ -191,6 +191,21 @@ def holds_conversations(subject: Spec | Literal["lab"] | None) -> bool:
             return subject == "lab" or isinstance(subject, PythonSpec)
 
 
+def why_not_killed(subject: SubjectSpec | None) -> str:
+    """Say why the lab can neither kill nor resume the subject; empty if it can."""
+    match subject:
+        case CommandSpec(show="as-is"):
+            return "`exec` starts its command once, with its own input and terminal"
+        case CommandSpec() | ServiceSpec():
+            return ""
+        case HttpSpec():
+            return "an `http` subject is started elsewhere"
+        case PythonSpec():
+            return "a `python` subject is a call in a process of the lab"
+        case _:
+            return "this subject runs in the lab's own process"
+
+
 def all_texts(value: Any) -> Iterator[str]:
     """Return every text in a JSON value."""
     if isinstance(value, str):

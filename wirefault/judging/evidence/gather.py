@@ -22,7 +22,7 @@ from wirefault.core.caller_errors import (
     error_name,
 )
 from wirefault.faults.registry import REGISTRY
-from wirefault.history.events import ConnectionEnded, Exchange, FaultMet, ToolTry
+from wirefault.history.events import ConnectionEnded, Exchange, FaultMet, SubjectKilled, ToolTry
 from wirefault.judging.evidence.record import (
     DeliveredBy,
     Evidence,
@@ -163,6 +163,7 @@ def _fault_record(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> F
     signatures = [fault.injected and _shows_fault(request, exchange, fault) for request in tries]
     delivered_by = _delivered_by(fault, tries)
     observed = fault.injected and bool(fault.answered) if delivered_by == "upstream" else any(signatures)
+    observed = observed or (fault.injected and _was_killed(trace, exchange, fault))
     delivered = fault.injected if delivered_by == "injection" else observed
     source: FaultSource = "budget" if fault.of_budget else "fault" if fault.id else "error"
     return FaultRecord(
@@ -183,6 +184,13 @@ def _fault_record(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> F
             for request, shows in zip(tries, signatures, strict=True)
         ),
     )
+
+
+def _was_killed(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> bool:
+    """Return whether the runner recorded that the subject is dead by that fault."""
+    here = exchange.attempt, exchange.link, fault.id
+    kills = trace.all(SubjectKilled)
+    return any(each.dead and (each.attempt, each.link, each.entry) == here for each in kills)
 
 
 def _delivered_by(fault: FaultMet, tries: Sequence[Request]) -> DeliveredBy:

@@ -7,14 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from wirefault.dialects.json_values import as_object, as_text, parsed
-from wirefault.history.events import EpisodeStarted
+from wirefault.history.events import EpisodeStarted, SubjectKilled
 from wirefault.judging.checker import Observation, Severity
 from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.requests import Request
 from wirefault.judging.sameness import without_call_ids
-from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, writes_in
 from wirefault.wiring.write_requests import reads_by_name
 
@@ -71,6 +71,8 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             continue
         if _is_lost(first.seen):
             return _after_lost_reply(trace, first, again)
+        if (killed := _kill_between(trace, first, again)) and not again.repeatable:
+            return _after_kill(first, again, killed)
         if first.fate == "maybe":
             continue  # the caller saw an error from the upstream
         # without a failure between these two, ``following`` is a second write and ``again`` is a try of it
@@ -116,6 +118,30 @@ def _after_failure(first: Write, again: Write, failure: Request) -> Observation:
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
     text = f"{first.name} {after}; {done}, {_keys(again)}{undeclared(declared=first.declared)}"
     return Observation(text, _ids(first, again, failure), "risky")
+
+
+def _kill_between(trace: EpisodeTrace, first: Write, again: Write) -> Identified[SubjectKilled] | None:
+    """Find a kill of the subject after the first execution, which may have made it forget.
+
+    None if the first may not have been executed, or if a model saw its result in the resumed process.
+    """
+    if first.fate != "executed":
+        return None
+    for each in trace.kills:
+        killed = each.event
+        in_time = first.seen.end <= killed.t + _TOLERANCE_S and killed.t <= again.seen.start + _TOLERANCE_S
+        if killed.dead and killed.attempt == first.seen.attempt and in_time:
+            return None if _model_saw_result(trace, first, again, since=killed.t) else each
+    return None
+
+
+def _after_kill(first: Write, again: Write, killed: Identified[SubjectKilled]) -> Observation:
+    """Report a write that the resumed subject sent again, although its first execution had succeeded."""
+    after = f"was sent again {_gap(first, again)} after it had succeeded, because the subject was killed"
+    done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
+    text = f"{first.name} {after} and resumed; {done}, {_keys(again)}{undeclared(declared=first.declared)}"
+    severity: Severity = "harmful" if again.fate == "executed" and first.declared else "risky"
+    return Observation(text, (*_ids(first, again), killed.id), severity)
 
 
 def _gap(first: Write, again: Write) -> str:
@@ -179,15 +205,15 @@ def _has_failed(request: Request) -> bool:
     return changed or request.reply_lost is True
 
 
-def _model_saw_result(trace: EpisodeTrace, first: Write, again: Write) -> bool:
-    """Whether a model replied in between to a new request.
+def _model_saw_result(trace: EpisodeTrace, first: Write, again: Write, since: float = 0.0) -> bool:
+    """Whether a model replied in between, ``since`` that time, to a new request.
 
     A retried step repeats its earlier model requests: these do not have the result of the first execution.
     """
     models = [r for r in trace.requests if r.of_model and r.attempt == first.seen.attempt]
     before = {body for r in models if r.start < first.seen.start and (body := _conversation(r))}
     return any(
-        first.seen.start <= request.start <= again.seen.start
+        max(first.seen.start, since) <= request.start <= again.seen.start
         and request.succeeded
         and _conversation(request) not in before
         for request in models

@@ -28,6 +28,7 @@ class KillSubject(Fault):
     family = "http"
     can_cause = CLOSED | TIMEOUT
     kills = True
+    chooses = True  # after its last kill every try passes
 
     at: KillPoint = Field("before_reply", description="the point of the wire")
     after: int = Field(1, ge=0, le=10_000, description="mid_stream: number of events delivered first")
