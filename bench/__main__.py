@@ -18,6 +18,7 @@ from bench import (
     lab_startup,
     page,
     reports,
+    search,
     startup,
     tls,
     toxiproxy,
@@ -58,6 +59,11 @@ def main() -> None:
     print(f"ends of intervals that miss: {missed} (targets: exact ones 0.05, others 0.075 from n = 60 on)")
     figures["verdicts"] = rates = verdicts.measure_verdicts()
     print(f"error rates of verdicts: {rates} (target: wrong ones at most 0.05)")
+    figures["search"] = searches = search.measure_searches()
+    print(
+        f"searches over simulated agents: {searches} (targets: standard deviation 0.87, coverage 0.95,"
+        " exact pairs 0.95, 299 episodes)"
+    )
     figures["page"] = drawn = page.measure_page()
     print(f"page of 10,000 episodes: {drawn} (targets: 10 MB, opened in 2 s, filtered in 0.2 s)")
     with tempfile.TemporaryDirectory() as name:

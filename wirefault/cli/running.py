@@ -58,7 +58,7 @@ from wirefault.history.reader import HistoryError, read_history
 from wirefault.judging.summary import counted, summarise
 from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
-from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
 from wirefault.model_server.playbooks import check_playbooks
 from wirefault.report.experiment import (
     agent_line,
@@ -313,6 +313,9 @@ def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions
 
 def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
     """Run the rest of a saved experiment, show it and return the exit code. Raises ``UserError``."""
+    if saved.plan.search:  # it plans its episodes on the way
+        again = f"wirefault search resume {saved.experiment_id} resumes it"
+        raise InputError(f"{saved.experiment_id} is a search: {again}")
     result = run_and_show(saved, how)
     if how.as_json:
         sys.stdout.write(json.dumps(result.as_json(), ensure_ascii=False) + "\n")
@@ -322,9 +325,7 @@ def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
 def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     """Run the rest of the experiment and show the verdict. Raises ``UserError``."""
     configuration = saved.plan.configuration
-    require_packages(configuration.wiring, saved.plan.subject)
-    choice = choose_toxiproxy(how.toxiproxy, configuration.environ)
-    _check_files(configuration)
+    choice = ready_to_run(saved, how.toxiproxy)
     _check_place(saved.plan.experiment, how)
     engine = _engine(how, saved)
     console = plain_console(stderr=how.as_json)  # with --json, standard output contains only the object
@@ -354,6 +355,15 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
 def _faulted(result: ExperimentResult) -> Iterator[ArmResult]:
     calm = {arm.name for arm in result.plan.arms if arm.is_calm}
     return (arm for arm in result.arms if arm.name not in calm)
+
+
+def ready_to_run(saved: SavedExperiment, toxiproxy: str) -> Choice:
+    """Return the Toxiproxy of its lab. Raises ``UserError`` if packages or files are not as needed."""
+    configuration = saved.plan.configuration
+    require_packages(configuration.wiring, saved.plan.subject)
+    choice = choose_toxiproxy(toxiproxy, configuration.environ)
+    _check_files(configuration)
+    return choice
 
 
 def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[RunProgress | None]:

@@ -282,6 +282,8 @@ def report_command(
 
         click.echo(f"spans exported: {export(_recording(name, out), otlp)}", err=True)
     logs = logs_in(environ_below(out))
+    if junit is None and name in saved_ids(logs) and _show_search(name, out, as_json):
+        return
     result = _judged(name, out, as_json, [file] if file else []) if name in saved_ids(logs) else None
     if junit is not None:
         from wirefault.report.experiment import junit as junit_text
@@ -348,6 +350,25 @@ def _judged(name: str, out: Path | None, as_json: bool, files: Sequence[Path] = 
 
     _unaltered(logs_in(environ_below(out)), name, as_json)
     return judged_again(saved_experiment(name, out, files))
+
+
+def _show_search(name: str, out: Path | None, as_json: bool) -> bool:
+    """Show the answer of a search; False for other experiments."""
+    from wirefault.cli.running import saved_experiment
+    from wirefault.experiments.search.run_search import answer_of
+    from wirefault.report.search import search_lines
+
+    saved = saved_experiment(name, out)
+    if not saved.plan.search:
+        return False
+    _unaltered(saved.logs, name, as_json)
+    result = answer_of(saved)
+    if as_json:
+        _print_object({**result.as_json(), "evidence": saved.evidence.as_json()})
+    else:
+        for line in (saved.plan.experiment.title, *search_lines(result), f"evidence: {saved.evidence.text}"):
+            click.echo(line)
+    sys.exit(result.code)
 
 
 def _figures(name: str, out: Path | None) -> Mapping[str, Any]:

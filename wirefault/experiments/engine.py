@@ -23,6 +23,8 @@ from wirefault.wiring.prompts import Prompt, PromptsSource
 
 # Runs the remaining episodes of an arm; the highest exit code of its runs.
 RunArm = Callable[[PlannedArm], int]
+# The same for an experiment that has grown since the lab started: a search adds arms.
+RunGrownArm = Callable[[SavedExperiment, PlannedArm], int]
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,14 @@ class LocalEngine:
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         """See ``Engine``; arms run one after the other."""
+        return self.search(saved, how, lambda run_arm: run_arms(partial(run_arm, saved)))
+
+    def search(self, saved: SavedExperiment, how: RunControl, run_steps: Callable[[RunGrownArm], int]) -> int:
+        """As ``run``, for arms that are planned on the way."""
         lanes = min(how.workers, len(saved.plan.prompts))
 
         def in_lab(lab: RunningLab) -> int:
-            code = run_arms(lambda arm: _run_arm(lab, saved, arm, how, lanes))
+            code = run_steps(lambda grown, arm: _run_arm(lab, grown, arm, how, lanes))
             try:
                 saved.note_end(rollback=lab.verify_rollback())
             except OSError:
@@ -82,7 +88,7 @@ class LocalEngine:
                     raise
             return code
 
-        many = lanes * len(saved.plan.arms) > 1
+        many = bool(saved.plan.search) or lanes * len(saved.plan.arms) > 1
         configuration = saved.plan.configuration
         return with_own_lab(
             configuration, how.toxiproxy, how.say, in_lab, lanes, many_runs=many, halt=how.halt

@@ -106,6 +106,8 @@ class PlannedArm:
     """The factor for the probabilities of these faults; 0 without faults."""
     perturbation: str = ""
     """How its prompts are perturbed; empty if they are as written."""
+    episodes: tuple[str, ...] | None = None
+    """Keys of the only episodes that it runs, in a search; None: all."""
 
     @property
     def is_control(self) -> bool:
@@ -147,10 +149,15 @@ class ExperimentPlan:
     notes: tuple[str, ...] = ()
     """A line for each part of a foreign prompts file that has no counterpart."""
     perturbed: Mapping[str, tuple[Prompt, ...]] = field(default_factory=dict)
+    search: Mapping[str, Any] = field(default_factory=dict)
+    """The kind and the terms of a search, which plans its arms on the way; empty for other experiments."""
 
     def prompts_of(self, arm: PlannedArm) -> tuple[Prompt, ...]:
         """The prompts of the arm with each repetition."""
-        return self.perturbed.get(arm.perturbation, self.prompts)
+        prompts = self.perturbed.get(arm.perturbation, self.prompts)
+        if arm.episodes is None:
+            return prompts
+        return tuple(prompt for prompt in prompts if prompt.key in arm.episodes)
 
     @property
     def is_plain_run(self) -> bool:

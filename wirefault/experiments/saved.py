@@ -361,6 +361,7 @@ class SavedExperiment:
                 "variant": arm.variant,
                 "level": arm.level,
                 "perturbation": arm.perturbation,
+                **({} if arm.episodes is None else {"episodes": arm.episodes}),
             }
             for arm in plan.arms
         ]
@@ -371,6 +372,7 @@ class SavedExperiment:
         planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
         if self.extent is not None:
             planned["extent"] = self.extent
+        planned |= {"search": plan.search} if plan.search else {}
         prompts = {
             _prompts_name(perturbation): dump_prompts(of_arm)
             for perturbation, of_arm in {"": plan.prompts, **plan.perturbed}.items()
@@ -421,7 +423,8 @@ class SavedExperiment:
     def _first_run_id(self, arm: PlannedArm) -> str:
         if self.plan.is_plain_run:
             return self.experiment_id
-        return f"{self.experiment_id}-{self.plan.arms.index(arm) + 1}-{arm.name}"
+        place = [each.name for each in self.plan.arms].index(arm.name)  # a search changes an arm's episodes
+        return f"{self.experiment_id}-{place + 1}-{arm.name}"
 
 
 def _prompts_name(perturbation: str) -> str:
@@ -504,6 +507,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
                 str(arm.get("variant", "")),
                 float(arm.get("level", 0)),
                 str(arm.get("perturbation", "")),
+                tuple(map(str, arm["episodes"])) if arm.get("episodes") is not None else None,
             )
             for arm, configuration in zip(data["arms"], configured, strict=True)
         ]
@@ -538,6 +542,7 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
         tuple(arms),
         str(data.get("subject", "")),
         perturbed=prompts,
+        search=dict(data.get("search") or {}),
     )
     facts = FactsStore(logs, folder / _FACTS, trusted=evidence.is_trusted, runs_code=evidence.is_own)
     return SavedExperiment(folder, plan, facts, evidence, extent=extent)

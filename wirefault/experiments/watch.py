@@ -139,8 +139,12 @@ class Watch:
         self._prices = saved.plan.configuration.settings.prices
 
     @contextmanager
-    def over(self, arm: PlannedArm) -> Iterator[None]:
-        """Watch that arm while it runs, including its episodes of earlier runs."""
+    def over(self, arm: PlannedArm, grown: SavedExperiment | None = None) -> Iterator[None]:
+        """Watch that arm while it runs, including its episodes of earlier runs.
+
+        ``grown``: the experiment with the arms that a search has added.
+        """
+        self._saved = grown or self._saved
         self.arm = self._arms.setdefault(arm.name, ArmSoFar(arm.name))
         self.arm.planned = len(self._saved.prompts_of(arm))
         if self._began is None:

@@ -1,0 +1,229 @@
+"""Searches that run episodes: in a real lab, interrupted and resumed, and without a steady state."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.experiments.recorded_runs import episode_events, write
+from tests.judging.oracle.histories import ASK_BOB, episode, run_finished, run_started
+from tests.upstream import Upstream, requests_of
+from wirefault.cli.main import main
+from wirefault.core.interrupts import INTERRUPTED
+from wirefault.experiments.engine import LocalEngine, RunControl, RunGrownArm
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm
+from wirefault.experiments.saved import SavedExperiment, load_saved, save
+from wirefault.experiments.search.limit import Limit
+from wirefault.experiments.search.minimise import Smallest
+from wirefault.experiments.search.options import SearchSource, plan_limit, plan_minimise
+from wirefault.experiments.search.run_search import answer_of, run_search
+from wirefault.history.events import Event
+from wirefault.judging.judge import judge_episode
+from wirefault.lab.toxiproxy import VERIFIED, Choice
+
+ASKING = """
+import os, urllib.request
+
+def ask(prompt):
+    # succeeds as long as one of both pages can be read
+    for page in ("a", "b"):
+        try:
+            with urllib.request.urlopen(f"{os.environ['SHOP_URL']}/{page}", timeout=20) as reply:
+                return reply.read().decode()
+        except OSError:
+            pass
+    return "0"
+"""
+FAULTS = [
+    {"fault": "server_error", "id": "a-down", "links": ["shop"], "only": {"path": "/a"}},
+    {"fault": "server_error", "id": "b-down", "links": ["shop"], "only": {"path": "/b"}},
+    {"fault": "delay", "id": "slow", "links": ["shop"], "with": {"ms": 1}},
+]
+
+
+def source(folder: Path, shop: str = "http://127.0.0.1:9", faults: Any = FAULTS) -> SearchSource:
+    (folder / "asking.py").write_text(ASKING, encoding="utf-8")
+    wiring = {
+        "links": {"shop": {"upstream": shop, "env": "SHOP_URL"}},
+        "subject": {"python": "asking:ask"},
+    }
+    experiment = {
+        "title": "Pages",
+        "wiring": wiring,
+        "prompts": [{"id": "n", "prompt": "How many?", "expect": {"values": [{"number": 7}]}}],
+        "seed": 5,
+        "method": {"faults": {"faults": faults}},
+        "hypothesis": ["success == all"],
+    }
+    (folder / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
+    state = folder / "state"
+    environ = {
+        "LOGS_DIR": str(folder / "logs"),
+        "STATE_DB": str(state / "state.db"),
+        "EFFECTS_DB": str(state / "effects.db"),
+    }
+    return SearchSource(folder / "exp.json", "", (), {}, environ)
+
+
+def smallest_set(of: SearchSource) -> ExperimentPlan:
+    return plan_minimise(of, fails_at=0.9, passes_at=0.1, error=0.2, cap=20)
+
+
+def quietly() -> RunControl:
+    return RunControl(Choice("embedded"), lambda _: None, lambda _: None)
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[str]:
+    def serve(connection: Any) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")
+
+    with Upstream(serve) as upstream:
+        yield upstream.address.url
+
+
+@pytest.mark.slow
+def test_smallest_set_in_lab_is_written_as_experiment_and_pytest(
+    shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source(tmp_path, shop)
+    monkeypatch.chdir(tmp_path)
+    words = "search minimise exp.json --fails-at .9 --passes-at .1 --error .2 --toxiproxy embedded --json"
+    result = CliRunner().invoke(main, [*words.split(), "--write", "small.yaml", "--pytest", "test_small.py"])
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)["answer"]
+    assert (answer["state"], answer["faults"]) == ("minimal", ["a-down", "b-down"])
+    report = CliRunner().invoke(main, ["report", "latest"])
+    assert "smallest failing set: a-down, b-down" in report.output and report.exit_code == 0
+    checked = subprocess.run(
+        [sys.executable, "-m", "wirefault", "plan", "small.yaml"], capture_output=True, text=True
+    )
+    assert checked.returncode == 0, checked.stderr
+    compile((tmp_path / "test_small.py").read_text(encoding="utf-8"), "test_small.py", "exec")
+
+
+@pytest.mark.slow
+def test_limit_in_lab_follows_probability(shop: str, tmp_path: Path) -> None:
+    both = [{"fault": "server_error", "id": "down", "links": ["shop"], "when": {"probability": 0.5}}]
+    numbers = {"rate": 0.5, "confidence": 0.95, "cap": 8, "within": 0.0}
+    plan = plan_limit(source(tmp_path, shop, both), "down.probability", (0, 1), 5, **numbers)  # type: ignore[arg-type]
+    result = run_search(save(plan, "e1"), quietly(), LocalEngine())
+    assert isinstance(result.answer, Limit) and result.answer.trials == 8
+    assert result.answer.tallies[0.0].successes == result.answer.tallies[0.0].trials
+    assert result.answer.tallies[1.0].successes == 0
+    again = answer_of(load_saved(tmp_path / "logs", "e1", plan.configuration.environ))
+    assert again.is_whole and again.answer == result.answer
+
+
+@dataclass
+class PaperEngine:
+    """Writes episodes that fail as ``fails`` says, and stops as if interrupted after some arms."""
+
+    fails: Callable[[PlannedArm], bool]
+    stops_after: int = 1000
+    episodes: int = 0
+    calls: int = 0
+
+    def search(self, saved: SavedExperiment, how: RunControl, run_steps: Callable[[RunGrownArm], int]) -> int:
+        def run(grown: SavedExperiment, arm: PlannedArm) -> int:
+            self.calls += 1
+            if self.calls > self.stops_after:
+                return INTERRUPTED
+            left = grown.left_of(arm)
+            [run_id] = grown.next_run_ids(arm, 1)
+            events = [event for prompt in left for event in self._episode(prompt.key, arm)]
+            self.episodes += len(left)
+            end = replace(run_finished(), toxics_left=0)
+            write(grown.logs, run_id, [run_started(len(left)), *events, end])
+            return 0
+
+        code = run_steps(run)
+        saved.note_end(rollback=VERIFIED)
+        return code
+
+    def _episode(self, key: str, arm: PlannedArm) -> list[Event]:
+        """One that succeeds, or one whose message was never sent."""
+        if not self.fails(arm):
+            return episode_events(key)
+        events: list[Event] = [replace(event, episode=key) for event in episode(expect=ASK_BOB)]
+        return [*events, judge_episode(events).as_event(1.0)]
+
+
+def both_down(arm: PlannedArm) -> bool:
+    return "a-down" in arm.settings.faults and "b-down" in arm.settings.faults
+
+
+def test_interrupted_search_keeps_its_episodes(tmp_path: Path) -> None:
+    engine = PaperEngine(both_down)
+    whole = run_search(save(smallest_set(source(tmp_path)), "e1"), quietly(), engine)
+    plan = smallest_set(source(tmp_path))
+    first = PaperEngine(both_down, stops_after=3)
+    cut = run_search(save(plan, "e2"), quietly(), first)
+    assert (cut.code, cut.is_whole, cut.answer) == (INTERRUPTED, False, None)
+    rest = PaperEngine(both_down)
+    loaded = load_saved(tmp_path / "logs", "e2", plan.configuration.environ)
+    assert not answer_of(loaded).is_whole
+    resumed = run_search(loaded, quietly(), rest)
+    assert resumed.answer == whole.answer and resumed.is_whole and resumed.code == 0
+    assert first.episodes + rest.episodes == engine.episodes
+
+
+def test_agent_that_fails_without_faults_is_not_searched(tmp_path: Path) -> None:
+    plan = smallest_set(source(tmp_path))
+    result = run_search(save(plan, "e1"), quietly(), PaperEngine(lambda _: True))
+    assert result.answer is None and result.is_whole and result.code == 2
+    assert "success_share" in result.no_steady_state
+
+
+def test_outcome_that_counts_as_failure(tmp_path: Path) -> None:
+    of = replace(source(tmp_path), failures=("duplicate",))
+    result = run_search(save(smallest_set(of), "e1"), quietly(), PaperEngine(both_down))
+    assert isinstance(result.answer, Smallest) and result.answer.state == "passes"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("minimise exp.json --failure crsh", "did you mean 'crash'?"),
+        ("minimise exp.json --arm other", "--arm other: unknown arm; valid: method"),
+        ("minimise exp.json --fails-at 0.2", "needs 0 < passes_at < fails_at < 1"),
+        ("minimise exp.json --write /tmp/small.yaml", "must be in the folder of exp.json"),
+        ("minimise exp.json --write exp.json", "would replace the experiment"),
+        ("limit exp.json --of slow.sm --doses 1:2", "did you mean 'slow.ms'?"),
+        ("limit exp.json --of slow.ms", "name the doses of slow.ms by --doses LOW:HIGH"),
+        (
+            "limit exp.json --of probability --doses 0:1",
+            "several faults have probability: name one of a-down",
+        ),
+        ("limit exp.json --of slow.probability --doses 0:5", "slow.probability = 5: "),
+        ("limit exp.json --doses 5:1", "must be at least 0 and below the second"),
+        ("limit exp.json --doses 5", "must be LOW:HIGH"),
+        ("resume none", "unknown experiment none"),
+    ],
+)
+def test_mistakes_are_named_before_anything_runs(
+    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["search", *words.split()])
+    assert message in result.stderr and result.exit_code == 64, result.output
+    assert not (tmp_path / ".wirefault" / "logs" / "experiments").exists()
+
+
+def test_run_refuses_to_resume_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = smallest_set(source(tmp_path))
+    save(plan, "e1")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGS_DIR", str(tmp_path / "logs"))
+    result = CliRunner().invoke(main, ["run", "--resume", "e1"])
+    assert "wirefault search resume e1" in result.stderr and result.exit_code == 64

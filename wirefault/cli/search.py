@@ -1,0 +1,329 @@
+"""``wirefault search``: at which dose an agent fails, with which faults, and because of which one."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirefault.cli.help import Group, option
+from wirefault.cli.options import (
+    environ_below,
+    experiment_changes,
+    json_option,
+    max_cost_option,
+    max_time_option,
+    only_option,
+    options,
+    out_option,
+    seed_option,
+    sequential_changes,
+    set_option,
+    toxiproxy_option,
+    workers_option,
+)
+from wirefault.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wirefault.experiments.plan import ExperimentPlan
+    from wirefault.experiments.saved import SavedExperiment
+    from wirefault.experiments.search.options import SearchSource
+    from wirefault.experiments.search.run_search import SearchResult
+
+_PATH = click.Path(path_type=Path)
+_MAX_STEPS = 200
+
+
+@click.group("search", cls=Group)
+def search_command() -> None:
+    """Find the dose, the smallest set of faults, or the one fault with which an agent fails."""
+
+
+_source_options = options(
+    option("--arm", metavar="NAME", default="", section="Faults", help="Search with the faults of this arm."),
+    option(
+        "--failure",
+        "failures",
+        metavar="OUTCOME",
+        multiple=True,
+        section="Agent",
+        help="Count only this outcome as a failure, such as duplicate. Repeatable.  [default: all but"
+        " success]",
+    ),
+    only_option,
+    seed_option,
+    set_option,
+    max_time_option,
+    max_cost_option,
+)
+_run_options = options(workers_option, toxiproxy_option, out_option, json_option)
+
+
+@search_command.command(
+    "limit",
+    brief=("of", "doses", "rate", "cap", "arm", "failures", "seed", "workers", "as_json"),
+    examples=(
+        "wirefault search limit experiments/lost-replies.yaml",
+        "wirefault search limit slow.yaml --of delay.seconds --doses 1:20",
+    ),
+)
+@click.argument("file", type=_PATH)
+@option(
+    "--of",
+    metavar="FIELD",
+    default="level",
+    show_default=True,
+    section="Faults",
+    help="Search the dose of this: level, a factor for all probabilities, or FAULT.FIELD, a number of a"
+    " fault.",
+)
+@option(
+    "--doses",
+    metavar="LOW:HIGH",
+    section="Faults",
+    help="Try doses between these.  [default: for level, up to where each probability is 1]",
+)
+@option(
+    "--steps",
+    type=click.IntRange(2, _MAX_STEPS),
+    default=20,
+    show_default=True,
+    section="Faults",
+    help="Try this many doses, at equal distances.",
+)
+@option(
+    "--rate",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.5,
+    show_default=True,
+    section="Limits",
+    help="Search the dose at which success falls to this rate.",
+)
+@option(
+    "--cap",
+    type=click.IntRange(8, 10_000),
+    default=40,
+    show_default=True,
+    section="Limits",
+    help="Run at most this many trials.",
+)
+@option(
+    "--within",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    section="Limits",
+    help="Stop once the interval of the dose is at most this wide.",
+)
+@option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    section="Limits",
+    help="Mass of the interval of the dose.",
+)
+@_source_options
+@_run_options
+def limit_command(
+    file: Path,
+    of: str,
+    doses: str | None,
+    steps: int,
+    rate: float,
+    cap: int,
+    within: float,
+    confidence: float,
+    arm: str,
+    failures: tuple[str, ...],
+    only: tuple[str, ...],
+    seed: int | None,
+    changed: tuple[str, ...],
+    max_time: str | None,
+    max_cost: float | None,
+    workers: str,
+    toxiproxy: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the dose of an experiment's faults at which success falls to a rate.
+
+    Each trial is one episode at the dose that is expected to tell most about it. The result is a dose with
+    its credible interval, or why success does not fall with the dose. An interrupted search is resumed by
+    wirefault search resume.
+    """
+    from wirefault.experiments.search.options import plan_limit
+
+    source = _source(
+        file, arm, failures, experiment_changes(seed, None, changed, only), max_time, max_cost, out
+    )
+    plan = plan_limit(
+        source, of, _range(doses), steps, rate=rate, confidence=confidence, cap=cap, within=within
+    )
+    _run(_saved(plan), workers, toxiproxy, as_json)
+
+
+@search_command.command(
+    "minimise",
+    brief=("fails_at", "passes_at", "write", "pytest", "arm", "failures", "seed", "workers", "as_json"),
+    examples=(
+        "wirefault search minimise experiments/lost-replies.yaml",
+        "wirefault search minimise all.yaml --write smallest.yaml --pytest test_smallest.py",
+    ),
+)
+@click.argument("file", type=_PATH)
+@option(
+    "--fails-at",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.6,
+    show_default=True,
+    section="Limits",
+    help="A set of faults fails if at least this share of its episodes does.",
+)
+@option(
+    "--passes-at",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.2,
+    show_default=True,
+    section="Limits",
+    help="A set passes if at most this share of its episodes fails.",
+)
+@option(
+    "--error",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    section="Limits",
+    help="Bound on the probability that any decision of the search is wrong.",
+)
+@option(
+    "--cap",
+    type=click.IntRange(1, 10_000),
+    default=200,
+    show_default=True,
+    section="Limits",
+    help="Run at most this many episodes of one set.",
+)
+@option(
+    "--write", type=_PATH, metavar="FILE", section="Output", help="Write the experiment with the set here."
+)
+@option(
+    "--pytest", type=_PATH, metavar="FILE", section="Output", help="Write a pytest of that experiment here."
+)
+@_source_options
+@_run_options
+def minimise_command(
+    file: Path,
+    fails_at: float,
+    passes_at: float,
+    error: float,
+    cap: int,
+    write: Path | None,
+    pytest: Path | None,
+    arm: str,
+    failures: tuple[str, ...],
+    only: tuple[str, ...],
+    seed: int | None,
+    changed: tuple[str, ...],
+    max_time: str | None,
+    max_cost: float | None,
+    workers: str,
+    toxiproxy: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Find the smallest set of an experiment's faults with which the agent still fails.
+
+    Faults are left out group by group; each set is decided by a sequential test over its episodes. Writes the
+    experiment with the smallest set, and a pytest of it.
+    """
+    from wirefault.experiments.search.options import check_targets, plan_minimise, write_smallest
+
+    source = _source(
+        file, arm, failures, experiment_changes(seed, None, changed, only), max_time, max_cost, out
+    )
+    targets = write or file.with_name(f"{file.stem}.smallest.yaml"), pytest
+    check_targets(source, targets)
+    plan = plan_minimise(source, fails_at=fails_at, passes_at=passes_at, error=error, cap=cap)
+    code, result = _carry_out(_saved(plan), workers, toxiproxy, as_json)
+    for path in write_smallest(source, result, *targets):
+        click.echo(f"written: {path}", err=True)
+    sys.exit(code)
+
+
+@search_command.command(
+    "resume",
+    examples=("wirefault search resume latest", "wirefault search resume latest --workers 4"),
+)
+@click.argument("search")
+@_run_options
+def resume_command(search: str, workers: str, toxiproxy: str, out: Path | None, as_json: bool) -> None:
+    """Resume an interrupted search; finished episodes are kept."""
+    from wirefault.cli.running import resumed_experiment
+
+    _run(resumed_experiment(search, out), workers, toxiproxy, as_json)
+
+
+def _source(
+    file: Path,
+    arm: str,
+    failures: Sequence[str],
+    changes: dict[str, Any],
+    max_time: str | None,
+    max_cost: float | None,
+    out: Path | None,
+) -> SearchSource:
+    from wirefault.experiments.search.options import SearchSource
+
+    changes |= sequential_changes(False, None, max_time, max_cost)
+    return SearchSource(file, arm, tuple(failures), changes, environ_below(out))
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    low, colon, high = text.partition(":")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        raise InputError(f"--doses {text}: must be LOW:HIGH, such as 1:20") from None
+    if not colon or not 0 <= ends[0] < ends[1] < math.inf:
+        raise InputError(f"--doses {text}: the first number must be at least 0 and below the second")
+    return ends
+
+
+def _saved(plan: ExperimentPlan) -> SavedExperiment:
+    from wirefault.cli.running import saved_anew
+
+    return saved_anew(plan)
+
+
+def _run(saved: SavedExperiment, workers: str, toxiproxy: str, as_json: bool) -> None:
+    code, _ = _carry_out(saved, workers, toxiproxy, as_json)
+    sys.exit(code)
+
+
+def _carry_out(
+    saved: SavedExperiment, workers: str, toxiproxy: str, as_json: bool
+) -> tuple[int, SearchResult]:
+    """Run the rest of the search and show it."""
+    from wirefault.cli.running import ready_to_run, workers_for
+    from wirefault.experiments.engine import LocalEngine, RunControl
+    from wirefault.experiments.search.run_search import run_search
+    from wirefault.lab.process import print_to_stderr
+    from wirefault.report.search import search_lines
+
+    choice = ready_to_run(saved, toxiproxy)
+    click.echo(saved.plan.experiment.title, err=as_json)
+    workers_count = workers_for(saved.plan.configuration.wiring, workers)
+    control = RunControl(choice, print_to_stderr, lambda _: None, workers_count)
+    result = run_search(saved, control, LocalEngine())
+    for line in search_lines(result):
+        click.echo(line, err=as_json)
+    if as_json:
+        click.echo(json.dumps(result.as_json(), ensure_ascii=False))
+    return result.code, result

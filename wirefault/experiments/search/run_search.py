@@ -1,0 +1,237 @@
+"""Carry out searches: run the episodes that a search asks for until it has its answer.
+
+The terms of a search are in its saved plan, so that ``run_search`` begins or resumes one, and ``answer_of``
+gives its answer again from the recorded episodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from wirefault.core.errors import UNKNOWN, InputError
+from wirefault.experiments.engine import RunControl, RunGrownArm
+from wirefault.experiments.experiment import CONTROL
+from wirefault.experiments.plan import PlannedArm, at_dose
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.search.faults import (
+    LEVEL,
+    fault_names,
+    number_field,
+    with_faults,
+    with_number,
+)
+from wirefault.experiments.search.limit import Limit, LimitSearch, Tally
+from wirefault.experiments.search.minimise import Ask, FaultNames, Smallest, Terms, next_step
+from wirefault.experiments.search.trials import SearchEngine, Stopped, Trials, base_arm
+from wirefault.lab.toxiproxy import VERIFIED
+
+Answer = Limit | Smallest
+
+
+@dataclass
+class SearchResult:
+    """What a search shows until now."""
+
+    saved: SavedExperiment
+    answer: Answer | None
+    """None before its first episodes."""
+    is_whole: bool
+    """Whether it has ended; else it can be resumed."""
+    no_steady_state: str = ""
+    """Why the control shows that the agent fails without faults; empty if it does not."""
+    code: int = UNKNOWN
+    timing: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return str(self.saved.plan.search["kind"])
+
+    def as_json(self) -> dict[str, Any]:
+        """One JSON object, as saved as the verdict."""
+        return {
+            "experiment": self.saved.experiment_id,
+            "title": self.saved.plan.experiment.title,
+            "verdict": "completed" if self.is_whole else None,
+            "search": self.kind,
+            "terms": dict(self.saved.plan.search["terms"]),
+            "because": self.no_steady_state,
+            "answer": None if self.answer is None else _answer_json(self.answer),
+            "timing": dict(self.timing) or None,
+        }
+
+
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    if isinstance(answer, Limit):
+        rise = answer.rise
+        return {
+            "state": answer.state,
+            "rate": answer.rate,
+            "median": answer.median,
+            "low": answer.low,
+            "high": answer.high,
+            "confidence": answer.confidence,
+            "below": answer.below,
+            "above": answer.above,
+            "trials": answer.trials,
+            "doses": {f"{dose:g}": list(tally) for dose, tally in answer.tallies.items()},
+            "rises": None if rise is None else {"from": rise.low, "to": rise.high, "p": rise.p},
+        }
+    return {
+        "state": answer.state,
+        "faults": list(answer.faults),
+        "decided": [{"faults": sorted(names), "fails": fails} for names, fails in answer.decided.items()],
+    }
+
+
+def run_search(saved: SavedExperiment, how: RunControl, engine: SearchEngine) -> SearchResult:
+    """Run the rest of a saved search and save its result.
+
+    Raises ``UserError`` if its episodes show nothing, ``OSError`` if files cannot be written.
+    """
+    if not saved.plan.search:
+        raise InputError(f"{saved.experiment_id} is not a search; wirefault run --resume resumes it")
+    saved.forget_end()
+    search = _SEARCHES[saved.plan.search["kind"]](saved)
+    result = SearchResult(saved, None, is_whole=False)
+
+    def run_steps(run: RunGrownArm) -> int:
+        search.trials.begin(how, run)
+        try:
+            result.no_steady_state = search.trials.run_control()
+            while not result.no_steady_state and search.step():
+                pass
+        except Stopped as stop:
+            return stop.code
+        result.is_whole = True
+        return 0
+
+    code = engine.search(saved, how, run_steps)
+    result.saved, result.timing = search.trials.saved, {**search.trials.taken, "workers": how.workers}
+    result.answer = None if result.no_steady_state else search.answer()
+    result.code = code or _code(result)
+    result.saved.write_verdict(result.as_json())
+    return result
+
+
+def _code(result: SearchResult) -> int:
+    rollback = result.saved.end.rollback or result.saved.rollback_by_histories()
+    if result.answer is None or rollback != VERIFIED:
+        return UNKNOWN
+    return 0 if result.answer.state in ("bounded", "above", "below", "minimal", "passes") else UNKNOWN
+
+
+def answer_of(saved: SavedExperiment) -> SearchResult:
+    """Return what a saved search shows, by its histories, without running anything."""
+    search = _SEARCHES[saved.plan.search["kind"]](saved)
+    why = search.trials.control_problem()
+    answer = None if why is None or why else search.answer()
+    is_whole = bool(why) or (answer is not None and search.is_done())
+    result = SearchResult(saved, answer, is_whole, why or "")
+    result.code = _code(result) if is_whole else UNKNOWN
+    return result
+
+
+class _LimitSteps:
+    """Trials at doses of one field."""
+
+    def __init__(self, saved: SavedExperiment) -> None:
+        terms = saved.plan.search["terms"]
+        self.trials = Trials(saved, terms["failures"])
+        self._base = base_arm(saved)
+        self._of = terms["of"]
+        numbers = ("rate", "confidence", "cap", "within")
+        self._search = LimitSearch(list(terms["doses"]), **{name: terms[name] for name in numbers})
+
+    def _arm(self, dose: float) -> PlannedArm:
+        return dosed_arm(self._base, self._of, dose)
+
+    def _tallies(self) -> dict[float, Tally]:
+        tallies = {}
+        for dose in self._search.doses:
+            if outcomes := self.trials.failed(self._arm(dose).name):
+                tallies[dose] = Tally(outcomes.count(False), len(outcomes))
+        return tallies
+
+    def is_done(self) -> bool:
+        return self._search.next_dose(self._tallies()) is None
+
+    def step(self) -> bool:
+        """Run the next trials; whether there were any."""
+        tallies = self._tallies()
+        if (dose := self._search.next_dose(tallies)) is None:
+            return False
+        trials = sum(tally.trials for tally in tallies.values())
+        arm = self._arm(dose)
+        count = min(self.trials.at_a_time, self._search.cap - trials)
+        # a prompt is used once, whatever the dose, so that the trials are independent
+        self.trials.run(arm, self.trials.fresh_keys(arm.name, count))
+        last = self.trials.failed(arm.name)[-count:]
+        words = ", ".join("failed" if each else "succeeded" for each in last) or "no outcome"
+        self.trials.say(f"trial {trials + len(last)}: {self._of} {dose:g}: {words}")
+        return True
+
+    def answer(self) -> Limit:
+        return self._search.result(self._tallies())
+
+
+def dosed_arm(base: PlannedArm, of: str, dose: float) -> PlannedArm:
+    """The arm at that dose of ``level`` or of a number of one fault. Raises ``ValueError``."""
+    if of == LEVEL:
+        return replace(at_dose(base, dose), name=f"{base.name}-x{dose:g}", level=dose, capped=())
+    settings = with_number(base.settings, number_field(base.settings, of), dose)
+    return replace(base, name=f"{base.name}-{dose:g}", settings=settings)
+
+
+class _MinimiseSteps:
+    """Episodes with sets of faults; no faults at all are the control."""
+
+    def __init__(self, saved: SavedExperiment) -> None:
+        terms = dict(saved.plan.search["terms"])
+        self.trials = Trials(saved, terms.pop("failures"))
+        self._base = base_arm(saved)
+        self._faults = fault_names(self._base.settings)
+        self._terms = Terms(**terms)
+
+    def _names(self) -> dict[FaultNames, str]:
+        """The arm of each set that was tried."""
+        arms = self.trials.arms
+        return {
+            frozenset() if name == CONTROL else frozenset(fault_names(arm.settings)): name
+            for name, arm in arms.items()
+        }
+
+    def _next(self) -> Ask | Smallest:
+        outcomes = {names: self.trials.failed(arm) for names, arm in self._names().items()}
+        return next_step(self._faults, self._terms, outcomes)
+
+    def is_done(self) -> bool:
+        return isinstance(self._next(), Smallest)
+
+    def step(self) -> bool:
+        """Run the next episodes; whether there were any."""
+        ask = self._next()
+        if isinstance(ask, Smallest):
+            return False
+        names = self._names()
+        name = names.get(ask.faults, f"set-{len(names)}")
+        arm = self.trials.arms.get(name) or replace(
+            self._base, name=name, settings=with_faults(self._base.settings, ask.faults)
+        )
+        self.trials.run(arm, self.trials.next_keys(name, ask.episodes))
+        outcomes = self.trials.failed(name)
+        text = ", ".join(each for each in self._faults if each in ask.faults) or "no faults"
+        self.trials.say(f"{name}: {sum(outcomes)} of {len(outcomes)} failed with {text}")
+        return True
+
+    def answer(self) -> Smallest | None:
+        step = self._next()
+        return step if isinstance(step, Smallest) else None
+
+
+_Steps = _LimitSteps | _MinimiseSteps
+_SEARCHES: Mapping[str, Callable[[SavedExperiment], _Steps]] = {
+    "limit": _LimitSteps,
+    "minimise": _MinimiseSteps,
+}
