@@ -358,10 +358,10 @@ def _show_search(name: str, out: Path | None, as_json: bool) -> bool:
     from wirefault.experiments.search.run_search import answer_of
     from wirefault.report.search import search_lines
 
+    _unaltered(logs_in(environ_below(out)), name, as_json)
     saved = saved_experiment(name, out)
     if not saved.plan.search:
         return False
-    _unaltered(saved.logs, name, as_json)
     result = answer_of(saved)
     if as_json:
         _print_object({**result.as_json(), "evidence": saved.evidence.as_json()})
