@@ -46,7 +46,7 @@ def _family(family: Family, cells: Mapping[str, Any]) -> Iterator[str]:
     yield _table(
         head, [(arm, *(_success(cells, trial, arm) for trial in family.trials)) for arm in family.arms]
     )
-    at_shop = [trial for trial in family.trials if _has(cells, trial, "more_effects")]
+    at_shop = [trial for trial in family.trials if _has_other_effects(cells, trial)]
     if at_shop:
         yield "Orders that the shop carried out not at all, once, and more often:\n"
         rows = [(arm, *(_effects(cells, trial, arm) for trial in at_shop)) for arm in family.arms]
@@ -72,10 +72,10 @@ def _arm(cells: Mapping[str, Any], trial: Trial, arm: str) -> Mapping[str, Any] 
     return next((each for each in arms if each["arm"] == arm), None)
 
 
-def _has(cells: Mapping[str, Any], trial: Trial, name: str) -> bool:
+def _has_other_effects(cells: Mapping[str, Any], trial: Trial) -> bool:
     """Whether an arm differs from one effect for each order."""
     arms = cells.get(trial.name, {}).get("table", {}).get("arms", ())
-    return any(each[name]["n"] and each[name]["value"] for each in arms)
+    return any(each[name]["value"] != 0 for each in arms for name in ("no_effect", "more_effects"))
 
 
 def _reached(cells: Mapping[str, Any], trial: Trial, arm: str) -> int:
