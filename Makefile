@@ -88,7 +88,7 @@ dist: setup      ## build the source distribution, and the wheel from it
 	@$(BIN)/python -m tools.build dist
 	@ls dist/*
 
-release-check: dist  ## check dist: metadata, contents, a new installation and a run
+release-check: dist  ## check dist: metadata, contents, twine, a new installation and a run
 	@WIREFAULT_DIST=dist WIREFAULT_REQUIRE=wheel,index $(BIN)/python -m pytest tests/package $(ARGS)
 
 lock:            ## update the lock files (needs uv); tests and runs use the same versions

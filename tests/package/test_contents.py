@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tarfile
 from email.parser import BytesParser
 from pathlib import Path, PurePosixPath
@@ -11,6 +13,8 @@ from packaging.metadata import Metadata
 
 from tests.package.installing import MARKS
 from tests.support import ROOT
+from tools.build import _tags, tagged_version
+from wirefault._version import __version__
 from wirefault.core.lab_folder import CARRIED, LAB_FILES
 
 pytestmark = MARKS
@@ -50,3 +54,17 @@ def test_metadata_is_valid_for_index(wheel: Path) -> None:
     scripts = archive.read(name.replace("METADATA", "entry_points.txt")).decode()
     assert scripts.startswith("[console_scripts]\nwirefault = ")
     assert BytesParser().parsebytes(archive.read(name.replace("METADATA", "WHEEL")))["Tag"] == "py3-none-any"
+
+
+def test_index_would_accept_both_files(dist: Path) -> None:
+    files = [str(path) for path in (*dist.glob("*.whl"), *dist.glob("*.tar.gz"))]
+    done = subprocess.run(
+        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and done.stdout.count("PASSED") == len(files) == 2, done.stdout + done.stderr
+
+
+def test_version_is_the_tag_or_the_one_in_the_checkout(wheel: Path) -> None:
+    expected = tagged_version(_tags()) or __version__
+    assert wheel.name == f"wirefault-{expected}-py3-none-any.whl"
+    assert f'"{expected}"' in ZipFile(wheel).read("wirefault/_version.py").decode()
