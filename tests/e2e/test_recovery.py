@@ -250,6 +250,13 @@ def test_search_answers_for_another_tool(shared: SharedLab) -> None:
     assert details(lab_run, "fallback") == [(True, "another tool")]
 
 
+def test_search_without_the_answer_is_one_more_request(shared: SharedLab) -> None:
+    under = Strategies(shared, PARIS, faults=WEATHER_DOWN, persona="quitter")
+    for recovery, searches in (("none", 0), ("fallback(tool=search)", 1)):
+        lab_run = under(recovery)
+        assert lab_run.outcomes == ["honest_failure"] and requests(lab_run, "search") == searches
+
+
 def stops_at_errors(shared: SharedLab, prompt: Prompt, recovery: str) -> LabRun:
     """A run of an agent that sends a message after the weather, unless the tool reported an error."""
 
