@@ -390,7 +390,8 @@ def coding_agents_page() -> str:
 def questions_page() -> str:
     """Return ``docs/questions.md``, from the audit's questions."""
     intro = (
-        "The questions of [`wirefault audit`](audit.md); those marked * are asked without `--all`."
+        "The questions of [`wirefault audit`](audit.md); those marked * are asked without `--all`,"
+        " `crash_after_write` with `--resume-command`."
         " Installed packages add some by the entry point group `wirefault.questions`."
     )
     rows = []

@@ -62,6 +62,14 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     assert "signed" in listed.stdout and f"{len(findings)} findings" in listed.stdout
 
 
+def test_agent_killed_after_its_write_repeats_it(tmp_path: Path, servers: Servers) -> None:
+    command = f"{sys.executable} agent.py {servers.model} {servers.shop} careless"
+    words = ("--ask", "crash_after_write", "--resume-command", command)
+    code, result, printed = audit(tmp_path, servers, "careless", *words)
+    assert code == 1, printed
+    assert findings_by_question(result) == {"crash_after_write": "write_repeated"}
+
+
 def test_careful_agent_has_no_finding(tmp_path: Path, servers: Servers) -> None:
     code, result, printed = audit(tmp_path, servers, "careful")
     assert findings_by_question(result) == {}, printed

@@ -64,6 +64,8 @@ class Question:
     needs_stream: bool = False
     needs_session: bool = False
     """Only calls of MCP that name a session: over pipes and in stateless requests none does."""
+    needs_resume: bool = False
+    """Asked by default where a command is named that resumes the agent, and only there."""
     rule: str = ""
     """The findings that usually answer it, for the documentation."""
     mistaken: tuple[str, ...] = ()

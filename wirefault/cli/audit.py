@@ -39,7 +39,7 @@ from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.surroundings import program_problem
 from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.spec_file import SpecFile
-from wirefault.wiring.subject_spec import PROMPT
+from wirefault.wiring.subject_spec import PROMPT, CommandSpec, ServiceSpec
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 from wirefault.wiring.write_requests import Corrections
 
@@ -95,6 +95,13 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
     ),
     option(
         "--all", "every", is_flag=True, section="Faults", help="Ask all questions, not only the usual ones."
+    ),
+    option(
+        "--resume-command",
+        metavar="COMMAND",
+        default="",
+        section="Agent",
+        help="Kill the agent after its writes, too, and resume it by this command.",
     ),
     option("--list", "listing", is_flag=True, section="Output", help="List the questions and exit."),
     option(
@@ -206,6 +213,7 @@ def audit_command(
     tap: str,
     ask: tuple[str, ...],
     every: bool,
+    resume_command: str,
     listing: bool,
     mode: WritesMode | None,
     declared: tuple[str, ...],
@@ -249,8 +257,10 @@ def audit_command(
         how = replace(how, workers=workers or how.workers, dry_run=dry_run, reset=reset)
         saved.forget_end()
     else:
+        wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
+        wiring = _with_resume(wiring, resume_command)
         how = AuditOptions(
-            _questions(ask, every=every),
+            _questions(ask, every=every, resumable=_has_resume(wiring)),
             Corrections(declared, reads),
             workers or os.cpu_count() or 2,
             patience or 0.0,
@@ -261,7 +271,6 @@ def audit_command(
             replay=replay,
             price=_price(price) if price else None,
         )
-        wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
         title = f"audit of {shlex.join(program) or wiring_file}"
         saved = save(
             _plan(title, wiring, prompt, seed, environ, from_file=wiring_file is not None), new_run_id()
@@ -363,11 +372,31 @@ def _list_questions() -> None:
     click.echo("\n* is asked without --all")
 
 
-def _questions(names: Sequence[str], *, every: bool) -> list[Question]:
+def _has_resume(wiring: Wiring) -> bool:
+    """Whether the wiring has a command that resumes its agent."""
+    return isinstance(wiring.subject, CommandSpec | ServiceSpec) and wiring.subject.resume is not None
+
+
+def _with_resume(wiring: Wiring, command: str) -> Wiring:
+    """Add the command of ``--resume-command``. Raises ``InputError``."""
+    if not command:
+        return wiring
+    if not isinstance(wiring.subject, CommandSpec | ServiceSpec):
+        raise InputError("--resume-command: the wiring's subject must be a `command` or a `service`")
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(f"--resume-command {command!r}: {error}") from None
+    return replace(wiring, subject=wiring.subject.model_copy(update={"resume": words or None}))
+
+
+def _questions(names: Sequence[str], *, every: bool, resumable: bool) -> list[Question]:
     for name in names:
         if name not in QUESTIONS:
             raise InputError(f"--ask {name}: unknown question{nearest(name, QUESTIONS)}; --list shows all")
-    return [q for q in QUESTIONS.values() if (q.name in names if names else q.default or every)]
+    if names:
+        return [question for question in QUESTIONS.values() if question.name in names]
+    return [q for q in QUESTIONS.values() if (resumable if q.needs_resume else q.default or every)]
 
 
 def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:
