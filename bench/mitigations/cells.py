@@ -195,7 +195,6 @@ FAMILIES = (
 )
 NOT_RUN = {
     "MCP server restarted": "no arm here calls its tools by MCP",
-    "Router of LiteLLM": "on the busy machine of this measurement its import did not end within 240 s",
     "Temporal, Restate": "no package of the registry carries a server of theirs",
     "real small model": "no recorded model is in the repository",
 }
