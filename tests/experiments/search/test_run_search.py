@@ -196,7 +196,7 @@ def test_outcome_that_counts_as_failure(tmp_path: Path) -> None:
         ("minimise exp.json --failure crsh", "did you mean 'crash'?"),
         ("minimise exp.json --arm other", "--arm other: unknown arm; valid: method"),
         ("minimise exp.json --fails-at 0.2", "needs 0 < passes_at < fails_at < 1"),
-        ("minimise exp.json --write /tmp/small.yaml", "must be in the folder of exp.json"),
+        ("minimise exp.json --write ../small.yaml", "must be in the folder of exp.json"),
         ("minimise exp.json --write exp.json", "would replace the experiment"),
         ("limit exp.json --of slow.sm --doses 1:2", "did you mean 'slow.ms'?"),
         ("limit exp.json --of slow.ms", "name the doses of slow.ms by --doses LOW:HIGH"),
