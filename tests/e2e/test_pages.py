@@ -54,6 +54,7 @@ EXCLUDED = {
         r"pipx install .*": ("it needs a package index", "tests/package/test_installed.py"),
         r"(TOXIC_PROB=0.3 )?docker compose .*": (DOCKER, "tests/compose/test_readme_lines.py"),
     },
+    "docs/pipelines.md": {r"docker compose .*": (DOCKER, "tests/compose/test_readme_lines.py")},
     "docs/telemetry.md": {
         r"pip install .*": ("it needs a package index", ""),
         r"wirefault report .*": ("it needs a collector", "tests/report/telemetry/test_export.py"),
