@@ -97,6 +97,7 @@ def show_command(
     EPISODE is its key or its place; without one all episodes are listed. A question of an audit can come
     alone: wirefault show q07 is wirefault show latest q07.
     """
+    from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
     from wirefault.report.timeline import timeline_of
     from wirefault.report.timeline_text import print_timeline
@@ -118,6 +119,10 @@ def show_command(
         _print_object({**timeline.as_json(), "evidence": evidence.as_json()})
     else:
         print_timeline(plain_console(), timeline, full=full)
+        requests = {id for line in timeline.lines for id in line.ids}
+        proofs = [id for finding in timeline.findings for id in finding.evidence if id in requests]
+        if link := recorded_link(recording, recorded, key, proofs[0] if proofs else ""):
+            click.echo(f"page: {link}")
         click.echo(f"evidence: {evidence.text}")
 
 

@@ -32,8 +32,8 @@ from wirefault.core.sockets import UI_PORT
 def ui_command(out: Path | None, port: int, opens: bool) -> None:
     """Show the recorded runs as pages on this machine: a list, each run, two side by side.
 
-    Also the lab that is up, live: links, toxics in force, last requests. It only reads. A page loads itself
-    again when its run has changed. Ctrl-C ends it.
+    Also the lab that is up, live: links, toxics in force, last requests. It only reads. The page of a run in
+    progress takes in each episode as it ends. Ctrl-C ends it.
     """
     # --help must not import the server
     from wirefault.cli.options import environ_below, logs_in

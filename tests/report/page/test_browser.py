@@ -98,6 +98,8 @@ def test_keys_alone_reach_and_open_an_episode(opened: Opener, many: Path) -> Non
     page.wait_for_selector('[id="ep/2"][open] .nodes')
     page.keyboard.press("+")
     assert page.locator('[id="ep/2"] svg.x2').count() == 1
+    page.click('[id="ep/2"] button[data-zoom="-1"]')
+    assert page.locator('[id="ep/2"] svg.x2').count() == 0
     page.keyboard.press("/")
     page.keyboard.type("e007")
     assert page.locator("#list > li").count() == 1

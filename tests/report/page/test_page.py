@@ -26,7 +26,7 @@ from wirefault.judging.requests import Request
 from wirefault.report.experiment import junit
 from wirefault.report.page.comparisons import comparison_content, first_difference
 from wirefault.report.page.helps import HELPS
-from wirefault.report.page.write import page_content, page_html
+from wirefault.report.page.write import page_content, page_html, page_line
 from wirefault.report.page_links import page_links
 
 
@@ -219,3 +219,14 @@ def test_repeated_order_is_counted_for_the_layer_that_sent_it(tmp_path: Path) ->
         ["shop", "with a fault", "1", "1"],
     ]
     assert [row[5] for row in table.rows] == ["code 1", "–"]
+
+
+def test_console_names_the_event_of_a_finding_on_the_page(tmp_path: Path) -> None:
+    doubled_order(tmp_path / "logs")
+    words = ["show", "run-b", "1", f"--out={tmp_path}"]
+    assert "page: " not in CliRunner().invoke(main, words).output
+    path = Path(page_line(tmp_path / "logs", "run-b", {}).removeprefix("page: "))
+    [link] = re.findall(r"^page: (.*)$", CliRunner().invoke(main, words).output, re.M)
+    anchor = link.removeprefix(f"{path}#")
+    assert re.fullmatch(r"ep/1/gateway-0:\d", anchor)
+    assert f'id="{anchor}"' in path.read_text(encoding="utf-8")

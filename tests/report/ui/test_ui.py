@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from urllib.parse import quote
 
 import pytest
@@ -16,7 +18,8 @@ import requests
 from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
-from wirefault.report.ui.app import ui_app
+from wirefault.report.page.parts import PageContent
+from wirefault.report.ui.app import Runs, started_text, ui_app
 
 PATIENCE_S = 30
 
@@ -56,6 +59,42 @@ def test_page_of_a_run_and_of_two(url: str) -> None:
     assert (both.status_code, "Two recordings compared" in both.text) == (200, True)
 
 
+def test_page_of_another_state_is_stale(url: str) -> None:
+    [state] = re.findall(r'data-live="(\w+)"', get(f"{url}/runs/run-a").text)
+    with get(f"{url}/changes?run=run-a&state={state}", stream=True) as stream:
+        assert next(stream.iter_lines()) == b": connected"
+    assert get(f"{url}/changes?run=run-a&state=other").text == "event: stale\ndata:\n\n"
+
+
+def test_slow_page_keeps_no_other_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synthetic(tmp_path, 2)
+    doubled_order(tmp_path)
+    started, released = Event(), Event()
+
+    def slow(content: PageContent, live: str) -> str:
+        if content.id == "run-a":
+            started.set()
+            assert released.wait(PATIENCE_S)
+        return content.id
+
+    monkeypatch.setattr("wirefault.report.ui.app.page_html", slow)
+    runs = Runs(tmp_path, {})
+    with ThreadPoolExecutor() as pool:
+        first = pool.submit(runs.page, "run-a")
+        assert started.wait(PATIENCE_S)
+        assert runs.page("run-b") == "run-b"
+        released.set()
+        assert first.result() == "run-a"
+
+
+@pytest.mark.parametrize(
+    ("name", "started"),
+    [("20261127-021604-762dbf", "2026-11-27 02:16:04"), ("run-a", ""), ("20269999-999999-a", "")],
+)
+def test_start_time_is_the_ids(name: str, started: str) -> None:
+    assert started_text(name) == started
+
+
 @pytest.mark.parametrize("name", ["missing", "../run-a", "..%2f..%2fetc%2fpasswd", quote(HOSTILE, safe="")])
 def test_unknown_run_is_a_page_not_a_file(url: str, name: str) -> None:
     reply = get(f"{url}/runs/{name}")
@@ -84,11 +123,12 @@ def test_other_names_and_methods_are_refused(url: str) -> None:
 
 
 def test_change_of_a_run_is_announced(url: str, tmp_path: Path) -> None:
-    with get(f"{url}/changes?run=run-a", stream=True) as stream:
+    [state] = re.findall(r'data-live="(\w+)"', get(f"{url}/runs/run-a").text)
+    with get(f"{url}/changes?run=run-a&state={state}", stream=True) as stream:
         lines = stream.iter_lines()
         assert next(lines) == b": connected"
         (tmp_path / "runs" / "run-a" / "more.jsonl").write_text("{}\n", encoding="utf-8")
-        assert next(line for line in lines if line.startswith(b"data: "))
+        assert next(line for line in lines if line.startswith(b"event: ")) == b"event: sections"
     assert get(f"{url}/changes?run=missing").status_code == 404
 
 

@@ -357,8 +357,8 @@ def _statement_table(seen: _Seen) -> Table:
     for place, check in enumerate(seen.checks):
         measured = _measured(seen, check)
         if check.episodes:
-            examples = Figure(count_text(len(check.episodes), "episode"), "checks", place, "episodes")
-            measured = Phrase(measured, "; examples by ", examples)
+            count = Figure(count_text(len(check.episodes), "episode"), "checks", place, "episodes")
+            measured = Phrase(measured, "; in ", count)
         statement = Figure(check.statement, "checks", place, "statement")
         rows.append((check.arm, statement, check.kind, check.verdict, measured))
     return Table("Statements", ("arm", "statement", "kind", "verdict", "measured"), rows)

@@ -78,6 +78,14 @@
     select.closest('label').hidden = select.options.length < 3;
   }
 
+  function fillChoices() {
+    choices('word', rows.map((row) => row.word));
+    choices('fault', rows.flatMap((row) => row.faults));
+    choices('link', rows.flatMap((row) => row.links));
+    choices('finding', rows.flatMap((row) => row.rules));
+    choices('arm', rows.map((row) => row.arm).filter(Boolean));
+  }
+
   async function goTo(hash) {
     let id;
     try { id = decodeURIComponent(hash.slice(1)); } catch { return; }
@@ -100,16 +108,49 @@
     focusable.focus({ preventScroll: true });
   }
 
+  // an episode that ended, or changed, while the page is open
+  function put({ row, html }) {
+    const before = rows[row.n - 1];
+    const parsed = new DOMParser().parseFromString(html, 'text/html').querySelector('details.ep');
+    const details = document.importNode(parsed, true);
+    if (before && before.item) details.open = before.item.firstElementChild.open;
+    row.item = document.createElement('li');
+    row.item.append(details);
+    rows[row.n - 1] = row;
+    if (visited === before) visited = row;
+    const chosen = new FormData(filters);
+    fillChoices();
+    for (const [name, value] of chosen) filters.elements[name].value = value;
+    const focused = document.activeElement;
+    apply();
+    if (list.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
   const zooms = ['', 'x2', 'x4', 'x8'];
-  function zoom(step) {
-    const inside = document.activeElement.closest('.ep') || list.querySelector('.ep[open]');
+  // share: which part of the width stays in its place
+  function zoom(step, inside = document.activeElement.closest('.ep') || list.querySelector('.ep[open]'), share = 0.5) {
     const chart = inside && inside.querySelector('.zoomable > svg');
     if (!chart) return;
     const now = zooms.findIndex((name) => name && chart.classList.contains(name));
     const next = Math.min(Math.max(Math.max(now, 0) + step, 0), zooms.length - 1);
+    const frame = chart.parentElement;
+    const point = (frame.scrollLeft + share * frame.clientWidth) / frame.scrollWidth;
     zooms.forEach((name) => name && chart.classList.remove(name));
     if (zooms[next]) chart.classList.add(zooms[next]);
+    frame.scrollLeft = point * frame.scrollWidth - share * frame.clientWidth;
   }
+
+  list.addEventListener('click', (event) => {
+    const button = event.target.closest('button[data-zoom]');
+    if (button) zoom(Number(button.dataset.zoom), button.closest('.ep'));
+  });
+  list.addEventListener('wheel', (event) => {
+    const frame = event.target.closest('.zoomable');
+    if (!frame || !event.ctrlKey) return;
+    event.preventDefault();
+    const box = frame.getBoundingClientRect();
+    zoom(event.deltaY < 0 ? 1 : -1, frame.closest('.ep'), (event.clientX - box.left) / box.width);
+  }, { passive: false });
 
   function move(step, within) {
     const places = [...document.querySelectorAll(within)];
@@ -145,17 +186,14 @@
   (async () => {
     rows = await inflate(byId('index').textContent);
     for (const details of list.querySelectorAll('details.ep')) rows[details.dataset.n - 1].item = details.parentElement;
-    choices('word', rows.map((row) => row.word));
-    choices('fault', rows.flatMap((row) => row.faults));
-    choices('link', rows.flatMap((row) => row.links));
-    choices('finding', rows.flatMap((row) => row.rules));
-    choices('arm', rows.map((row) => row.arm).filter(Boolean));
+    fillChoices();
     filters.hidden = false;
     filters.addEventListener('input', () => { limit = PAGE; apply(); });
     filters.addEventListener('submit', (event) => event.preventDefault());
     byId('more').addEventListener('click', () => { limit += PAGE; apply(); });
     apply();
     document.documentElement.dataset.ready = 'yes';
+    document.addEventListener('wirefault:episode', (event) => put(event.detail));
     goTo(location.hash);
   })();
 })();

@@ -91,14 +91,15 @@ def page_json(recording: Recording) -> dict[str, Any]:
         return {"figures": None}
 
 
-def page_html(page: PageContent, *, live: bool = False) -> str:
-    """Return the page as HTML. ``live``: for the server, it loads itself again when its run has changed."""
+def page_html(page: PageContent, *, live: str = "") -> str:
+    """Return the page as HTML.
+
+    ``live``: for the server, the state of the recording's files; the page then takes in what changes.
+    """
     environment = _environment()
-    card = environment.get_template("episode.html")
 
     def html_of(episode: EpisodeCard) -> Markup:
-        opened = episode.number == page.opened
-        return Markup(card.render(episode=episode, words=WORDS, opened=opened))
+        return episode_html(episode, opened=episode.number == page.opened)
 
     plain = page.episodes
     if len(plain) > _FEW:
@@ -122,8 +123,20 @@ def page_html(page: PageContent, *, live: bool = False) -> str:
         used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
         style=style,
         script=script,
-        policy=_policy(style, script, connects=live),
+        policy=_policy(style, script, connects=bool(live)),
+        live=live,
     )
+
+
+def episode_html(episode: EpisodeCard, *, opened: bool = False) -> Markup:
+    """Return the element of an episode."""
+    template = _environment().get_template("episode.html")
+    return Markup(template.render(episode=episode, words=WORDS, opened=opened))
+
+
+def live_episode(episode: EpisodeCard) -> dict[str, Any]:
+    """Return an episode for a page that is open: its row of the list, and its HTML."""
+    return {"row": _index_row(episode, None), "html": str(episode_html(episode))}
 
 
 def template_html(name: str, context: Mapping[str, Any], *, script: str = "live.js") -> str:

@@ -9,12 +9,15 @@ looked up, not joined to a path, and texts are escaped as on every page.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -41,12 +44,15 @@ from wirefault.experiments.index import (
 from wirefault.experiments.recorded import open_recording
 from wirefault.history.reader import HistoryError
 from wirefault.report.page.comparisons import comparison_content
-from wirefault.report.page.write import page_content, page_html, template_html
+from wirefault.report.page.parts import PageContent
+from wirefault.report.page.write import live_episode, page_content, page_html, template_html
 from wirefault.report.ui.lab import LabState, LabWatch
 
 _POLL_S, _LAB_POLL_S = 1.0, 0.5
 _MAX_PAGES = 16
 """Pages kept in memory."""
+_TIME_OF_ID = re.compile(r"\d{8}-\d{6}(?=-)")
+_MAX_RENDERED = 8
 _MAX_WATCHED = 20
 """Newest recordings whose files the list watches."""
 _READ_ERRORS = (UserError, HistoryError, OSError, ValueError)
@@ -65,10 +71,24 @@ class ListedRun:
     """A row of the list."""
 
     id: str
+    started: str
+    """In UTC; empty if its id has no time."""
     kind: str
     verdict: str
     title: str
     evidence: str
+
+
+@dataclass
+class _Page:
+    """The content of a page, its HTML, and the state of the files that it shows."""
+
+    lock: Lock = field(default_factory=Lock)
+    signature: _Signature | None = None
+    content: PageContent | None = None
+    html: str = ""
+    rendered: OrderedDict[str, dict[int, Any]] = field(default_factory=OrderedDict)
+    """The figures of the episodes of the last renderings, by the state of the files then."""
 
 
 @dataclass
@@ -77,9 +97,10 @@ class Runs:
 
     logs: Path
     environ: Mapping[str, str]
-    _pages: OrderedDict[tuple[str, ...], tuple[_Signature, str]] = field(default_factory=OrderedDict)
+    _pages: OrderedDict[tuple[str, ...], _Page] = field(default_factory=OrderedDict)
     _states: dict[str, tuple[_Signature, str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+    """Of the caches; each page has its own lock while it is rendered."""
 
     def ids(self) -> list[str]:
         """The ids, the newest first."""
@@ -92,10 +113,12 @@ class Runs:
 
     def _row(self, name: str, *, is_saved: bool) -> ListedRun:
         if not is_saved:
-            return ListedRun(name, "run", "none", "prompts sent to a running lab", self._state(name))
+            return ListedRun(
+                name, started_text(name), "run", "none", "prompts sent to a running lab", self._state(name)
+            )
         verdict, title = saved_status(self.logs, name)
         kind = "audit" if is_audit_id(self.logs, name) else "run" if name in self._runs() else "experiment"
-        return ListedRun(name, kind, verdict, title, self._state(name))
+        return ListedRun(name, started_text(name), kind, verdict, title, self._state(name))
 
     def _runs(self) -> set[str]:
         """The recordings without arms: their only run has their id."""
@@ -126,30 +149,66 @@ class Runs:
 
     def page(self, name: str) -> str:
         """The page of a recording. Raises one of ``_READ_ERRORS``."""
+        return self._current(name).html
 
-        def render() -> str:
-            return page_html(page_content(open_recording(self.logs, name, self.environ)), live=True)
+    def content(self, name: str) -> PageContent:
+        """The content of that page. Raises one of ``_READ_ERRORS``."""
+        content = self._current(name).content
+        assert content is not None
+        return content
 
-        return self._cached((name,), self.signature(name), render)
+    def _current(self, name: str) -> _Page:
+        def describe() -> PageContent:
+            return page_content(open_recording(self.logs, name, self.environ))
+
+        return self._cached((name,), describe)
 
     def comparison(self, first: str, second: str) -> str:
         """The page of two recordings. Raises one of ``_READ_ERRORS``."""
 
-        def render() -> str:
+        def describe() -> PageContent:
             one, other = (open_recording(self.logs, name, self.environ) for name in (first, second))
-            return page_html(comparison_content(one, other, compare(side_of(one), side_of(other))), live=True)
+            return comparison_content(one, other, compare(side_of(one), side_of(other)))
 
-        return self._cached((first, second), self.signature(first) + self.signature(second), render)
+        return self._cached((first, second), describe).html
 
-    def _cached(self, key: tuple[str, ...], signature: _Signature, render: Callable[[], str]) -> str:
+    def _cached(self, names: tuple[str, ...], describe: Callable[[], PageContent]) -> _Page:
+        """The page as of now; others are rendered at the same time."""
         with self._lock:
-            cached = self._pages.get(key)
-            if cached is None or cached[0] != signature:
-                cached = self._pages[key] = signature, render()
-            self._pages.move_to_end(key)
+            page = self._pages.setdefault(names, _Page())
+            self._pages.move_to_end(names)
             while len(self._pages) > _MAX_PAGES:
                 self._pages.popitem(last=False)
-            return cached[1]
+        with page.lock:
+            signature = tuple(each for name in names for each in self.signature(name))
+            if page.signature != signature:
+                page.content = describe()
+                page.html = page_html(page.content, live=_state_text(signature) if len(names) == 1 else "-")
+                page.signature = signature
+                page.rendered[_state_text(signature)] = _episode_figures(page.content)
+                while len(page.rendered) > _MAX_RENDERED:
+                    page.rendered.popitem(last=False)
+            return page
+
+    def rendered(self, name: str, state: str) -> dict[int, Any] | None:
+        """The figures of the episodes that a page of this state shows, by number; None if not kept."""
+        page = self._pages.get((name,))
+        return page.rendered.get(state) if page else None
+
+
+def started_text(name: str) -> str:
+    """Return the time in a recording's id as ``2026-11-27 02:16:04``; empty without one."""
+    match = _TIME_OF_ID.match(name)
+    if match is None:
+        return ""
+    try:
+        return str(datetime.strptime(match[0], "%Y%m%d-%H%M%S"))
+    except ValueError:
+        return ""
+
+
+def _state_text(signature: _Signature) -> str:
+    return hashlib.sha256(repr(signature).encode()).hexdigest()[:16]
 
 
 def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) -> ASGIApp:
@@ -182,7 +241,9 @@ def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) 
         name = request.query_params.get("run", "")
         if name and name not in runs.ids():
             return PlainTextResponse("unknown run", 404, _HEADERS)
-        return StreamingResponse(_changes(runs, name, request), 200, _HEADERS, "text/event-stream")
+        state = request.query_params.get("state", "")
+        stream = _run_changes(runs, name, state, request) if name else _list_changes(runs, request)
+        return StreamingResponse(stream, 200, _HEADERS, "text/event-stream")
 
     def live(request: Request) -> Response:
         context = {"lab": watched.state(), "logs": str(logs)}
@@ -241,12 +302,12 @@ def _problem(status: int, text: str) -> Response:
     return _page(template_html("problem.html", {"text": text}), status)
 
 
-async def _changes(runs: Runs, name: str, request: Request) -> AsyncIterator[str]:
-    """Send an event whenever the list, or the files of the run, have changed."""
+async def _list_changes(runs: Runs, request: Request) -> AsyncIterator[str]:
+    """Send an event whenever the list has changed."""
 
     def state() -> Any:
         ids = runs.ids()
-        return ids, [runs.signature(each) for each in ([name] if name else ids[:_MAX_WATCHED])]
+        return ids, [runs.signature(each) for each in ids[:_MAX_WATCHED]]
 
     known = await asyncio.to_thread(state)
     yield ": connected\n\n"
@@ -255,7 +316,59 @@ async def _changes(runs: Runs, name: str, request: Request) -> AsyncIterator[str
         now = await asyncio.to_thread(state)
         if now != known:
             known = now
-            yield f"data: {time.time():.0f}\n\n"
+            yield "event: list\ndata:\n\n"
+
+
+async def _run_changes(runs: Runs, name: str, state: str, request: Request) -> AsyncIterator[str]:
+    """Send each episode of a run when it has ended or changed, then an event for the other sections.
+
+    ``state``: of the files when the page that asks was rendered, empty for one without episodes; ``stale`` if
+    it is not known any more what it shows.
+    """
+    episodes = runs.rendered(name, state) if state else {}
+    if episodes is None:
+        yield "event: stale\ndata:\n\n"
+        return
+    yield ": connected\n\n"
+    pause, first = _POLL_S, True
+    while not await request.is_disconnected():
+        now = _state_text(await asyncio.to_thread(runs.signature, name))
+        if now == state or (first and not state and not await asyncio.to_thread(_episode_states, runs, name)):
+            state, first = now, False
+            await asyncio.sleep(pause)
+            continue
+        began, state, first = time.monotonic(), now, False
+        current = await asyncio.to_thread(_episode_states, runs, name)
+        changed = [number for number, each in current.items() if episodes.get(number) != each]
+        for number in changed:
+            document = await asyncio.to_thread(_live_episode, runs, name, number)
+            if document:
+                yield f"event: episode\ndata: {document}\n\n"
+        episodes = current
+        yield "event: sections\ndata:\n\n"
+        pause = max(_POLL_S, 2 * (time.monotonic() - began))  # a long run is not read all the time
+        await asyncio.sleep(pause)
+
+
+def _episode_states(runs: Runs, name: str) -> dict[int, Any]:
+    """What a reader would see change in an episode, by its number; empty while the run cannot be read."""
+    try:
+        return _episode_figures(runs.content(name))
+    except _READ_ERRORS:
+        return {}
+
+
+def _episode_figures(content: PageContent) -> dict[int, Any]:
+    return {row["number"]: row for row in content.figures["episodes"]}
+
+
+def _live_episode(runs: Runs, name: str, number: int) -> str:
+    """The JSON of an episode, on one line; empty if it cannot be read now."""
+    try:
+        episodes = runs.content(name).episodes
+    except _READ_ERRORS:
+        return ""
+    return json.dumps(live_episode(episodes[number - 1])) if number <= len(episodes) else ""
 
 
 async def _lab_changes(lab: LabWatch, request: Request) -> AsyncIterator[str]:
