@@ -35,7 +35,7 @@ from wirefault.experiments.experiment_file import (
 )
 from wirefault.experiments.index import last_run_of
 from wirefault.experiments.plan import ExperimentPlan, levels_of, plan_experiment, plan_plain_run, stressed
-from wirefault.experiments.recorded import recording_of, repeated_part, saved_plan
+from wirefault.experiments.recorded import RecordedArm, recording_of, repeated_part, saved_plan
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in, run_experiment
 from wirefault.experiments.run_tournament import (
     Tournament,
@@ -355,6 +355,15 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
 def _faulted(result: ExperimentResult) -> Iterator[ArmResult]:
     calm = {arm.name for arm in result.plan.arms if arm.is_calm}
     return (arm for arm in result.arms if arm.name not in calm)
+
+
+def own_recording(name: str, arm: str | None, out: Path | None) -> tuple[SavedExperiment, RecordedArm]:
+    """Return a recorded experiment whose plan may be run, and its arm. Raises ``UserError``."""
+    environ = environ_below(out)
+    saved, of_run = saved_plan(logs_in(environ), name, environ)
+    saved.require_own_plan("--again", with_code=True)
+    _check_function(saved)
+    return saved, recording_of(saved).arm(arm or next(iter(of_run), None))
 
 
 def ready_to_run(saved: SavedExperiment, toxiproxy: str) -> Choice:

@@ -256,6 +256,54 @@ def minimise_command(
 
 
 @search_command.command(
+    "explain",
+    examples=("wirefault search explain latest 3", "wirefault search explain latest order --arm method"),
+)
+@click.argument("run")
+@click.argument("episode")
+@option("--arm", metavar="NAME", section="Faults", help="Take the episode of this arm.")
+@option(
+    "--error",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.05,
+    show_default=True,
+    section="Limits",
+    help="Bound on the probability that any decision is wrong.",
+)
+@option(
+    "--cap",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    section="Limits",
+    help="Repeat the episode at most this often with each set of faults.",
+)
+@_run_options
+def explain_command(
+    run: str,
+    episode: str,
+    arm: str | None,
+    error: float,
+    cap: int,
+    workers: str,
+    toxiproxy: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Repeat a failed episode without each of its faults in turn, and say which one caused the outcome.
+
+    The faults that are left act as before. Several faults together can be the cause, or it cannot be told.
+    """
+    from wirefault.cli.running import own_recording
+    from wirefault.experiments.search.options import plan_explain
+
+    saved, recorded = own_recording(run, arm, out)
+    planned = next(each for each in saved.plan.arms if each.name == recorded.name)
+    plan = plan_explain(saved, planned, recorded.episode_named(episode), error=error, cap=cap)
+    _run(_saved(plan), workers, toxiproxy, as_json)
+
+
+@search_command.command(
     "resume",
     examples=("wirefault search resume latest", "wirefault search resume latest --workers 4"),
 )

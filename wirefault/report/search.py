@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from wirefault.experiments.search.explain import Cause
 from wirefault.experiments.search.limit import Limit, Tally
 from wirefault.experiments.search.minimise import Smallest
 from wirefault.experiments.search.run_search import SearchResult
@@ -26,6 +27,8 @@ def _answer_lines(result: SearchResult) -> Iterator[str]:
         yield "no answer yet: it ended early"
     elif isinstance(result.answer, Limit):
         yield from _limit_lines(result.answer, str(result.saved.plan.search["terms"]["of"]))
+    elif isinstance(result.answer, Cause):
+        yield from _cause_lines(result.answer, result.saved.plan.search["terms"])
     else:
         yield from _smallest_lines(result.answer, result.saved.plan.search["terms"])
 
@@ -81,3 +84,18 @@ def _smallest_lines(smallest: Smallest, terms: dict[str, float]) -> Iterator[str
     else:
         yield f"fails with: {faults}; a smaller set may fail, too: not every set could be decided"
     yield f"{decided} or less"
+
+
+def _cause_lines(cause: Cause, terms: dict[str, float]) -> Iterator[str]:
+    outcome, faults = terms["outcome"], ", ".join(cause.faults)
+    if cause.state == "one":
+        yield f"{outcome} was caused by {faults}: without it, and only it, the outcome does not come"
+    elif cause.state == "together":
+        yield f"{outcome} was caused by several together: {faults}; without any one of them it does not come"
+    elif cause.state == "either":
+        yield f"{outcome}: each of {faults} is enough alone, so that leaving one out changes nothing"
+    elif cause.state == "none":
+        yield f"{outcome} comes without any fault, too"
+    else:
+        yield f"cannot be told: {cause.why}"
+    yield f"{len(cause.decided)} sets, any decided wrongly with probability {terms['error']:g} or less"

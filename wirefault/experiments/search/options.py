@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError
 from wirefault.core.yaml_text import dump_yaml
+from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
+from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.search.faults import CHANCES, LEVEL, fault_names, number_field, with_faults
 from wirefault.experiments.search.limit import LimitSearch
 from wirefault.experiments.search.minimise import Smallest, Terms
@@ -169,3 +171,29 @@ def write_smallest(
         text = _PYTEST.format(faults=", ".join(answer.faults), file=target.name)
         pytest.write_text(text, encoding="utf-8")
         yield pytest
+
+
+def plan_explain(
+    saved: SavedExperiment, arm: PlannedArm, episode: str, *, error: float, cap: int
+) -> ExperimentPlan:
+    """Plan the repetitions of a recorded episode. Raises ``InputError`` for one that shows nothing."""
+    facts = next((each for each in saved.facts_of(arm).episodes if each.episode == episode), None)
+    if facts is None or facts.outcome in ("success", "invalid", "unjudged"):
+        outcome = facts.outcome if facts else "not completed"
+        raise InputError(f"{episode} is {outcome}: name an episode that failed")
+    names = fault_names(arm.settings)
+    if not names:
+        raise InputError(f"{episode} ran without faults: name an episode of an arm with faults")
+    plan = saved.plan
+    prompt = next(each for each in plan.prompts_of(arm) if each.key == episode)
+    calm = plan.configuration.settings if not plan.is_plain_run else with_faults(arm.settings, ())
+    control = PlannedArm(CONTROL, calm.model_copy(update={"shadow": ""}), (), episodes=())
+    title = f"Why {episode} of {saved.experiment_id} was {facts.outcome}"
+    experiment = Experiment(title=title, checks=["no crash"])
+    base = replace(arm, name="explained", hypothesis=(), assertions=(), perturbation="")
+    terms = asdict(Terms(error=error, decisions=2 * len(names) + 2, cap=cap))
+    planned = replace(
+        plan, experiment=experiment, prompts=(prompt,), arms=(control,), perturbed={}, source=None
+    )
+    terms |= {"outcome": facts.outcome, "faults": list(names)}
+    return replace(planned_search(planned, base, "explain", terms, 1), prompts=(prompt,))

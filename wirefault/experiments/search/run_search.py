@@ -15,6 +15,7 @@ from wirefault.experiments.engine import RunControl, RunGrownArm
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.plan import PlannedArm, at_dose
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.search.explain import Cause, next_cause_step
 from wirefault.experiments.search.faults import (
     LEVEL,
     fault_names,
@@ -24,10 +25,10 @@ from wirefault.experiments.search.faults import (
 )
 from wirefault.experiments.search.limit import Limit, LimitSearch, Tally
 from wirefault.experiments.search.minimise import Ask, FaultNames, Smallest, Terms, next_step
-from wirefault.experiments.search.trials import SearchEngine, Stopped, Trials, base_arm
+from wirefault.experiments.search.trials import SearchEngine, ShowsNothing, Stopped, Trials, base_arm
 from wirefault.lab.toxiproxy import VERIFIED
 
-Answer = Limit | Smallest
+Answer = Limit | Smallest | Cause
 
 
 @dataclass
@@ -81,6 +82,7 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
     return {
         "state": answer.state,
         "faults": list(answer.faults),
+        **({"why": answer.why} if isinstance(answer, Cause) else {}),
         "decided": [{"faults": sorted(names), "fails": fails} for names, fails in answer.decided.items()],
     }
 
@@ -115,11 +117,14 @@ def run_search(saved: SavedExperiment, how: RunControl, engine: SearchEngine) ->
     return result
 
 
+_ANSWERED = frozenset(("bounded", "above", "below", "minimal", "passes", "one", "together", "either", "none"))
+
+
 def _code(result: SearchResult) -> int:
     rollback = result.saved.end.rollback or result.saved.rollback_by_histories()
     if result.answer is None or rollback != VERIFIED:
         return UNKNOWN
-    return 0 if result.answer.state in ("bounded", "above", "below", "minimal", "passes") else UNKNOWN
+    return 0 if result.answer.state in _ANSWERED else UNKNOWN
 
 
 def answer_of(saved: SavedExperiment) -> SearchResult:
@@ -230,8 +235,63 @@ class _MinimiseSteps:
         return step if isinstance(step, Smallest) else None
 
 
-_Steps = _LimitSteps | _MinimiseSteps
+class _ExplainSteps:
+    """Repetitions of one episode; each is an arm, since an arm has an episode once."""
+
+    def __init__(self, saved: SavedExperiment) -> None:
+        terms = dict(saved.plan.search["terms"])
+        self.trials = Trials(saved, [terms.pop("outcome")])
+        self._base = base_arm(saved)
+        self._faults = terms.pop("faults")
+        self._key = saved.plan.prompts[0].key
+        self._terms = Terms(**terms)
+
+    def _arms(self) -> dict[FaultNames, list[str]]:
+        """The arms of each set, in their order."""
+        arms: dict[FaultNames, list[str]] = {}
+        for name, arm in self.trials.arms.items():
+            if name != CONTROL:
+                arms.setdefault(frozenset(fault_names(arm.settings)), []).append(name)
+        return arms
+
+    def _next(self) -> Ask | Cause:
+        outcomes = {
+            names: [failed for name in arms for failed in self.trials.failed(name)]
+            for names, arms in self._arms().items()
+        }
+        return next_cause_step(self._faults, self._terms, outcomes)
+
+    def is_done(self) -> bool:
+        return isinstance(self._next(), Cause)
+
+    def step(self) -> bool:
+        """Run the next repetitions; whether there were any."""
+        ask = self._next()
+        if isinstance(ask, Cause):
+            return False
+        sets = self._arms()
+        number = list(sets).index(ask.faults) + 1 if ask.faults in sets else len(sets) + 1
+        before = sets.get(ask.faults, [])
+        settings = with_faults(self._base.settings, ask.faults)
+        left = [name for name in before if not self.trials.episodes(name)]  # of an interrupted step
+        new = [f"set-{number}-{len(before) + place + 1}" for place in range(ask.episodes - len(left))]
+        for name in (*left, *new):
+            self.trials.run(replace(self._base, name=name, settings=settings), [self._key])
+        came = [failed for name in (*before, *new) for failed in self.trials.failed(name)]
+        text = ", ".join(each for each in self._faults if each in ask.faults) or "no faults"
+        self.trials.say(f"with {text}: {sum(came)} of {len(came)} times the same outcome")
+        if not came and len(before) + len(new) >= self._terms.cap:
+            raise ShowsNothing(f"{text}: no repetition has an outcome")
+        return True
+
+    def answer(self) -> Cause | None:
+        step = self._next()
+        return step if isinstance(step, Cause) else None
+
+
+_Steps = _LimitSteps | _MinimiseSteps | _ExplainSteps
 _SEARCHES: Mapping[str, Callable[[SavedExperiment], _Steps]] = {
     "limit": _LimitSteps,
     "minimise": _MinimiseSteps,
+    "explain": _ExplainSteps,
 }
