@@ -121,6 +121,8 @@ class Family:
     trials: Sequence[Trial]
     environment: str = "main"
     dialect: str = "openai_chat"
+    note: str = ""
+    """What its arms have in common."""
     is_killed: bool = False
     """Its arms are commands that are started again, not servers that stay up."""
 
@@ -151,6 +153,8 @@ FAMILIES = (
             "Agents SDK, defaults",
         ],
         [LOST_REPLY, LYING_TOOL, *AT_MODEL],
+        note="`defaults` have the two retries of the client for model requests; arms with a middleware"
+        " have none, so that only the middleware acts.",
     ),
     Family(
         "router",
@@ -164,6 +168,7 @@ FAMILIES = (
         ],
         _temporary("model", _MODEL),
         environment="litellm",
+        note="The client below the router has no retries.",
     ),
     Family(
         "generic",

@@ -42,6 +42,8 @@ def page(measured: Measured, versions: Mapping[str, Sequence[str]]) -> str:
 
 def _family(family: Family, cells: Mapping[str, Any]) -> Iterator[str]:
     head = ("arm", *(trial.name for trial in family.trials))
+    if family.note:
+        yield f"{family.note}\n"
     yield "Success:\n"
     yield _table(
         head, [(arm, *(_success(cells, trial, arm) for trial in family.trials)) for arm in family.arms]

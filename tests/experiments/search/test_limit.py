@@ -14,7 +14,7 @@ from wirefault.experiments.search.limit import Limit, LimitSearch, Tally, rises_
 
 @pytest.fixture(scope="module")
 def results() -> list[Limit]:
-    return [search_limit(seed) for seed in range(24)]
+    return [search_limit(seed) for seed in range(100)]
 
 
 def test_estimates_spread_less_than_bisection(results: list[Limit]) -> None:
@@ -23,7 +23,8 @@ def test_estimates_spread_less_than_bisection(results: list[Limit]) -> None:
 
 
 def test_intervals_cover_true_limit(results: list[Limit]) -> None:
-    assert sum(each.low <= LIMIT <= each.high for each in results) >= 0.95 * len(results)
+    # of 100 searches that cover in 95 %, fewer than 90 do with a probability of 1 %; bench.search runs 2,000
+    assert sum(each.low <= LIMIT <= each.high for each in results) >= 90
     assert {each.state for each in results} == {"bounded"}
     assert {each.trials for each in results} == {40}
 

@@ -24,7 +24,7 @@ _LIMITS, _SLOPES = 56, 6
 # of the grid beyond each end of the doses, in ranges
 _BEYOND = 0.25
 # slopes between these, per range of the doses
-_MIN_SLOPE, _MAX_SLOPE = 2.0, 40.0
+_MIN_SLOPE, _MAX_SLOPE = 2.0, 25.0
 # trials at each end of the range before the others: they show whether success falls at all
 _AT_ENDS = 2
 _TINY = 1e-6
