@@ -20,9 +20,10 @@ def get(url: str, **more: object) -> requests.Response:
 
 
 def test_run_ends_with_its_page_here_and_at_ui(clone: Lab, first: FirstUp) -> None:
-    [run] = clone.runs()
     log = clone.log("agent")
-    assert f"page: logs/pages/{run}/page.html" in log
+    path = next(line for line in log if line.startswith("page: logs/pages/"))
+    run = path.split("/")[-2]
+    assert run in clone.runs() and path.endswith("/page.html")
     page = (clone.logs / "pages" / run / "page.html").read_text(encoding="utf-8")
     assert '<h2 id="findings-h">' in page
     at_ui = next(line for line in log if line.startswith("  or: http://"))

@@ -130,7 +130,7 @@ def test_run_report_and_console_agree(verdicts: dict[str, dict[str, Any]], folde
     verdict = verdicts["rate-limits-and-slow-tools"]
     report = json.loads(wirefault(folder, "report", verdict["experiment"], "--json").stdout)
     differ = {key for key in {*verdict, *report} if verdict.get(key) != report.get(key)}
-    assert differ == {"timing", "evidence"}  # of the run, and of its files since
+    assert differ == {"timing", "evidence", "figures"}  # of the run, of its files since, of its page
     console = " ".join(wirefault(folder, "report", verdict["experiment"]).stdout.split())
     for effect in verdict["effects"]:
         figures = (effect[name] for name in ("planned", "drawn", "alone", "control", "struck"))

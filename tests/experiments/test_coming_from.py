@@ -423,7 +423,7 @@ def test_page_assertions_exist(folder: Path) -> None:
         data = data_of(entry)
         parse_assertion(data)
         arm = Arm(faults="heavy", assertions=[data])
-        assert Experiment(title="x", method=arm, hypothesis=["no crash"]).arms["method"].assertions
+        assert Experiment(title="x", method=arm, hypothesis=["no crash"]).faulted_arms["method"].assertions
     assert len(named) == 19
     assert callable(load_function(f"{folder}/polite.py:is_polite"))
 

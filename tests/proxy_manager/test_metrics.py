@@ -112,7 +112,7 @@ def test_prometheus_receives_what_the_run_shows(plane: Plane, tmp_path: Path) ->
     folder.mkdir()
     port = free_port()
     with looping(plane) as loop, api_of(plane, loop) as api:
-        target = api._url.removeprefix("http://")
+        target = api.url.removeprefix("http://")
         (folder / "prometheus.yml").write_text(PROMETHEUS.format(target=target), encoding="utf-8")
         options = [
             f"--config.file={folder / 'prometheus.yml'}",
