@@ -528,10 +528,10 @@ def test_history_without_start_is_refused():
 def test_wrong_value_names_expected_value():
     reported = ended(values=[{"value": 15, "unit": "celsius"}])
     assert judge_episode(episode(reported, expect=PARIS)).why == (
-        'wrong value: "15 celsius", asked for 11.3 celsius'
+        'wrong value: "15 celsius", the right value is 11.3 celsius'
     )
     assert judge_episode(episode(prose("It is 12 °C."), expect=SAYS_8)).why == (
-        'wrong value in "It is 12 °C.", asked for 8.4 celsius'
+        'wrong value in "It is 12 °C.", the right value is 8.4 celsius'
     )
     forbids = {"answer": {"all_of": ["Paris", {"not_contains": "Rome"}]}}
     assert judge_episode(episode(prose("It is Paris, not Rome."), expect=forbids)).why == (
@@ -539,5 +539,5 @@ def test_wrong_value_names_expected_value():
     )
     one_of = {"answer": {"any_of": ["tea", "milk"]}}
     assert judge_episode(episode(prose("It is beer."), expect=one_of)).why == (
-        'wrong value in "It is beer.", asked for tea or milk'
+        'wrong value in "It is beer.", the right value is tea or milk'
     )

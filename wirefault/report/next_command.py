@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -76,6 +77,18 @@ def command_on_run(words: Sequence[str], end: Sequence[str], logs: Path, lab_id:
         if _is_same(output_folder(folder) / "logs", logs):
             return shlex.join([*words, f"--out={folder}", *end])
     return f"LOGS_DIR={shlex.quote(str(logs))} {shlex.join([*words, *end])}"
+
+
+def with_folder(command: str, logs: Path) -> str:
+    """Return a command that records runs, with the folder of ``logs`` unless that is the default."""
+    if " docker compose " in f" {command}":
+        return command
+    for folder in (logs.parent, logs.parent.parent):
+        if not _is_same(logs, logs_folder({})) and _is_same(output_folder(folder) / "logs", logs):
+            option = shlex.join([f"--out={folder}"])
+            before, name, after = re.split(r"(\bwirefault \w+)", command, maxsplit=1)
+            return f"{before}{name} {option}{after}"
+    return command if _is_same(logs, logs_folder({})) else f"LOGS_DIR={shlex.quote(str(logs))} {command}"
 
 
 def print_why(console: Console, summary: Summary, logs: Path) -> None:

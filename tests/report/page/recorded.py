@@ -71,3 +71,25 @@ def false_success(folder: Path) -> Recording:
     start = replace(run_started(1), run_id="run-c", links=Links((SHOP,)).dump())
     _write(folder, "agent", [start, *events, run_finished(), RunSealed({})], "run-c")
     return open_recording(folder, "run-c", {})
+
+
+def failed_command(folder: Path) -> Recording:
+    """A command without an oracle whose replies were lost: it said why and ended with exit code 1."""
+    gateway: list[Event] = [
+        request(
+            place, "/price", method="GET", call=place, episode=EPISODE, complete=(True, False),
+            forwarded=True, fault=fault_met(kind="lose_reply", id="lose_reply", shows={"lost": True}),
+        )
+        for place in (1, 2)
+    ]  # fmt: skip
+    start = replace(run_started(1), run_id="run-d", links=Links((SHOP,)).dump())
+    text = "failed: no response"
+    end = ended(ended_by="text", response=text)
+    end = replace(end, error_type="ExitCode", error=f"it ended with exit code 1: {text}")
+    agent: list[Event] = [start, started(None, EPISODE, "python agent.py"), replace(end, episode=EPISODE)]
+    agent += [healed(episode=EPISODE), run_finished()]
+    _write(folder, "gateway", gateway, "run-d")
+    record = Tail(history_file(folder, "run-d", "gateway", 0))
+    record.read()
+    _write(folder, "agent", [*agent, RunSealed({record.name: record.sealed()})], "run-d")
+    return open_recording(folder, "run-d", {})

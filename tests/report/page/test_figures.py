@@ -19,7 +19,7 @@ from tests.commands import wirefault
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from tests.lab.demos import environ_in
-from tests.report.page.recorded import doubled_order, false_success, synthetic
+from tests.report.page.recorded import doubled_order, failed_command, false_success, synthetic
 from tests.support import ROOT
 from wirefault.cli.main import main
 
@@ -133,7 +133,12 @@ def reported(folder: Path, *words: str) -> tuple[str, Any]:
 
 @pytest.mark.parametrize(
     ("record", "run", "least"),
-    [(synthetic, "run-a", 80), (doubled_order, "run-b", 30), (false_success, "run-c", 15)],
+    [
+        (synthetic, "run-a", 80),
+        (doubled_order, "run-b", 25),
+        (false_success, "run-c", 15),
+        (failed_command, "run-d", 10),
+    ],
 )
 def test_figures_of_a_run(tmp_path: Path, record: Any, run: str, least: int) -> None:
     record(tmp_path / "logs")

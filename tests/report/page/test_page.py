@@ -17,15 +17,19 @@ from click.testing import CliRunner
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from tests.judging.findings.traced import request
-from tests.report.page.recorded import HOSTILE, doubled_order, false_success, synthetic
+from tests.report.page.recorded import HOSTILE, doubled_order, failed_command, false_success, synthetic
 from wirefault.cli.main import main
 from wirefault.experiments.compare import compare, side_of
-from wirefault.experiments.recorded import recording_of
+from wirefault.experiments.recorded import open_recording, recording_of
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
 from wirefault.report.experiment import junit
+from wirefault.report.next_command import with_folder
+from wirefault.report.page.charts import provenance
 from wirefault.report.page.comparisons import comparison_content, first_difference
+from wirefault.report.page.findings import extra_row
 from wirefault.report.page.helps import HELPS
+from wirefault.report.page.parts import Episodes
 from wirefault.report.page.write import page_content, page_html, page_line
 from wirefault.report.page_links import page_links
 
@@ -47,7 +51,13 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     assert finding.href == "#ep/1/gateway-0:1"
     assert [episode.severity for episode in content.episodes] == ["harmful"]
     assert finding.helps == HELPS["write_repeated"]
+    assert finding.actor == "agent's code or HTTP client"
     assert finding.who.startswith("the agent's own code or HTTP client sent it again")
+    assert finding.who.endswith("; the lab injected lose_reply")
+    assert finding.example == "episode 1: “Order tea”"
+    assert [reply[:8] for reply in finding.replies] == ['{ "id": ']
+    start = "The lab injected lose_reply into shop: POST /orders; the agent's code or HTTP client: "
+    assert content.sentence.startswith(start)
     assert "wirefault run --again run-b" in finding.repeat and finding.repeat.endswith("--episode=e1")
     assert finding.command.startswith("LOGS_DIR=") and finding.command.endswith("wirefault show run-b e1")
     [(name, [cell])] = content.matrix.rows if content.matrix else []
@@ -150,6 +160,14 @@ def test_comparison_shows_changed_episodes_on_both_sides(tmp_path: Path) -> None
         "e1: Message Bob",
         "e2: Message Bob",
     ]
+    assert content.sentence.startswith("1 episode of the second got better, 1 got worse. 0 faults delivered")
+    assert [name for name, _ in content.commands] == [
+        "compare again",
+        "run the first again",
+        "run the second again",
+    ]
+    [measures] = [table for table in content.tables if table.title == "Measures"]
+    assert measures.columns == ("", "first", "second", "difference")
     file = tmp_path / "page.html"
     words = ["compare", "run-1", "run-2", f"--html={file}"]
     assert f"page: {file}" in CliRunner().invoke(main, words, env={"LOGS_DIR": str(tmp_path)}).output
@@ -177,6 +195,51 @@ def test_harmful_outcome_without_a_finding_is_a_card(tmp_path: Path) -> None:
     assert (content.verdict, card.severity, card.rule) == ("harm found", "harmful", "false_success")
     assert card.text.startswith("false success: says done, but world or value is not as asked; for example ")
     assert card.href == "#ep/1"
+
+
+def test_failed_command_without_an_oracle_is_not_called_fine(tmp_path: Path) -> None:
+    content = page_content(failed_command(tmp_path))
+    assert (content.verdict, content.tone) == ("not judged: the agent failed with exit code 1", "open")
+    assert "ruled out" not in content.sentence
+    assert content.sentence.endswith("the prompts file: docs/outcomes.md.")
+    [(_, [cell])] = content.matrix.rows if content.matrix else []
+    assert cell and (cell.word, cell.tone) == ("failed", "unknown")
+    assert content.figures["arms"][0]["ruled_out"] is None
+    facts = dict(content.facts)
+    assert facts["under"] == "2 faults in 2 requests: lose_reply on shop (2)"
+    [card] = content.findings
+    assert (card.word, card.actor) == ("failed", "agent")
+    assert card.who == "the agent's code ended it; the lab injected lose_reply into shop: GET /price"
+
+
+def test_extra_cost_within_the_noise_is_not_called_a_cost(tmp_path: Path) -> None:
+    [example] = Episodes(tmp_path, "run-d").add_arm(failed_command(tmp_path).arm(None))
+    control, slow = (replace(example, row={**example.row, "seconds": s, "calls": 1}) for s in (10.0, 30.0))
+    extra = extra_row(replace(example, row={**example.row, "seconds": 10.5}), control)
+    assert (extra.calls, extra.seconds, extra.tokens) == ("+1 call", "no measurable extra time", "–")
+    assert extra_row(slow, control).seconds == "+20.00 s"
+
+
+def test_repeat_command_names_the_folder_of_the_run(tmp_path: Path) -> None:
+    command = "A=b wirefault exec --seed 5 -- python agent.py"
+    expected = f"A=b wirefault exec --out={tmp_path} --seed 5 -- python agent.py"
+    assert with_folder(command, tmp_path / "logs") == expected
+
+
+def test_provenance_names_what_only_one_arm_has(tmp_path: Path) -> None:
+    summary = synthetic(tmp_path).arm(None).summary
+    other = replace(summary, settings={**summary.settings, "error_prob": 1.0})
+    rows = dict(provenance("x", open_recording(tmp_path, "run-a", {}).evidence, {"a": summary, "b": other}))
+    assert (rows["also, in the arm a"], rows["also, in the arm b"]) == ("nothing", "error_prob 1.0")
+
+
+def test_unknown_observation_and_few_requests_are_not_shown_as_figures(tmp_path: Path) -> None:
+    content = page_content(failed_command(tmp_path))
+    [faults] = [table for table in content.tables if table.title == "Faults"]
+    row = dict(zip(faults.columns, faults.rows[0], strict=True))
+    assert (row["observed"], row["delivered"]) == ("not recorded by the agent", "2")
+    [chart] = [chart for chart in content.charts if chart.title == "Duration of requests by link"]
+    assert "<circle" not in chart.picture and "too few for a median" in chart.picture
 
 
 def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path) -> None:

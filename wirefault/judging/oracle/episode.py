@@ -324,12 +324,12 @@ class Episode:
 
 
 def _wrong_value(oracle: Oracle | None, value: ValueJudgement, ended: AttemptEnded | None) -> str:
-    """``wrong value: "12 celsius", asked for 8.4 celsius``."""
+    """``wrong value: "12 celsius", the right value is 8.4 celsius``."""
     wrong = next((slot for slot in value.slots if not slot.right and slot.reported), None)
     if wrong is not None and wrong.reported is not None:
         unit = wrong.reported.unit_field
         text = f"{wrong.reported.text} {unit}" if unit else wrong.reported.text
-        return f"wrong value: {in_quotes(text)}, asked for {_expected(wrong.slot)}"
+        return f"wrong value: {in_quotes(text)}, the right value is {_expected(wrong.slot)}"
     rule = oracle.answer if oracle is not None else None
     if ended is None or rule is None:
         return _VALUE_WORDS["wrong"]
@@ -340,7 +340,7 @@ def _wrong_value(oracle: Oracle | None, value: ValueJudgement, ended: AttemptEnd
     expected = " or ".join(options) or ", ".join(map(_expected, rule.slots()))
     if not expected:
         return _VALUE_WORDS["wrong"]
-    return f"wrong value in {in_quotes(answer)}, asked for {expected}"
+    return f"wrong value in {in_quotes(answer)}, the right value is {expected}"
 
 
 def _expected(slot: Slot) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wirefault.audit.answers import Answer
 from wirefault.audit.groups import finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.recorded import Recording
@@ -14,16 +15,24 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.finding import Finding
 from wirefault.report.audit import shown_key
-from wirefault.report.next_command import episode_command, repeat_command
+from wirefault.report.next_command import (
+    command_on_run,
+    episode_command,
+    repeat_command,
+    with_folder,
+)
 from wirefault.report.page.charts import latency_chart, provenance, request_table
 from wirefault.report.page.figures import arm_figures, link_figures
 from wirefault.report.page.findings import (
     actor_of,
     cost_rows,
     evidence_anchor,
+    example_text,
+    extra_row,
     further,
-    repeated_text,
+    injected_text,
     repeating_layers,
+    who_text,
 )
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import (
@@ -78,15 +87,21 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
             ("seed", Figure(saved.plan.seed, "figures", "arms", 0, "seed")),
         ],
         commands=[
-            ("repeat it", f"wirefault audit -- {command}"),
-            ("keep it as an experiment", f"wirefault init {recording.id}"),
+            (
+                "repeat the whole audit",
+                with_folder(f"wirefault audit --seed={saved.plan.seed} -- {command}", saved.logs),
+            ),
+            (
+                "keep it as an experiment",
+                command_on_run(["wirefault", "init", recording.id], [], saved.logs),
+            ),
         ],
         findings=cards,
         matrix=_question_matrix(result, numbers),
         charts=[*latency_chart(links)],
         tables=[*request_table(links)],
         episodes=episodes.cards,
-        provenance=provenance(recording.id, recording.evidence, summary),
+        provenance=provenance(recording.id, recording.evidence, {"": summary}),
         figures={"arms": arms, "episodes": episodes.rows, "links": links, "counts": counts},
         opened=first_to_open(cards, list(traces.values())),
     )
@@ -109,20 +124,11 @@ def _audit_sentence(counts: Mapping[str, int]) -> Phrase:
 
     questions = count("questions", count_text(counts["questions"], "question"))
     return Phrase(
-        *("Of ", questions, ", ", count("finding"), " had a finding, ", count("note"), " a note, "),
-        *(
-            count("fine"),
-            " were fine and ",
-            count("unknown"),
-            " unknown: ",
-            count("harmful"),
-            " harmful and ",
-        ),
-        *(
-            count("risky"),
-            " risky behaviours. Each fault was certain. Each question ran once or a few times,",
-        ),
-        " so rare behaviour is not ruled out.",
+        *("Of ", questions, ", ", count("finding"), " had a finding (", count("harmful_questions")),
+        *(" harm, ", count("risky_questions"), " risk at worst), ", count("note"), " a note, "),
+        *(count("fine"), " were fine and ", count("unknown"), " unknown. Alike findings are one below: "),
+        *(count("harmful"), " harmful and ", count("risky"), " risky. Each fault was certain. Each question"),
+        " ran once or a few times, so rare behaviour is not ruled out.",
     )
 
 
@@ -132,9 +138,13 @@ def _counts(result: AuditResult, cards: Sequence[FindingCard]) -> dict[str, int]
         "note" if answer.status == "fine" and answer.note else answer.status for answer in result.answers
     )
     severities = Counter(card.severity for card in cards)
+    worst = Counter(
+        answer.worst.severity for answer in result.answers if answer.status == "finding" and answer.worst
+    )
     return {
         "questions": len(result.answers),
         **{name: status[name] for name in ("finding", "note", "fine", "unknown")},
+        **{f"{name}_questions": worst[name] for name in ("harmful", "risky")},
         "harmful": severities["harmful"],
         "risky": severities["risky"],
     }
@@ -178,7 +188,8 @@ def _audit_findings(
         example = traces.get(key)
         seen, of = group.times
         layers = repeating_layers(example, group.worst.evidence) if example else []
-        alike = [traces[each] for each in map(shown_key, group.answers) if each in traces]
+        keys = dict.fromkeys([key, *(each for of_one in group.answers for each in _seen_in(of_one))])
+        alike = [traces[each] for each in keys if each in traces]
         yield FindingCard(
             group.worst.severity,
             group.worst.rule,
@@ -196,14 +207,26 @@ def _audit_findings(
             episode_command(result.saved.experiment_id, key, result.saved.logs),
             repeat_command(result.saved.experiment_id, key, result.saved.logs),
             actor_of(group.worst.rule, layers),
-            repeated_text(layers),
+            who_text(actor_of(group.worst.rule, layers), layers, example),
             also=further(alike),
+            example=example_text(alike) if alike else "",
+            injected=injected_text(example, group.worst.evidence) if example else "",
         )
+
+
+def _seen_in(answer: Answer) -> Iterator[str]:
+    """Yield the keys of the runs that show the worst finding."""
+    rule = answer.worst.rule if answer.worst else ""
+    for place, run in enumerate(answer.runs):
+        if run in answer.counted and any(each.rule == rule for each in run.seen):
+            yield answer.ask.id if place == 0 else f"{answer.ask.id}.r{place + 1}"
 
 
 def _costs(example: Placed, clean: Placed | None) -> list[CostRow]:
     rows = cost_rows(example, [], ("the run with the fault", ""))
-    return rows + (cost_rows(clean, [], ("the clean run", "")) if clean else [])
+    if clean is None:
+        return rows
+    return [*rows, *cost_rows(clean, [], ("the clean run", "")), extra_row(example, clean)]
 
 
 def _question_matrix(result: AuditResult, numbers: Mapping[str, int]) -> Matrix | None:
@@ -212,6 +235,7 @@ def _question_matrix(result: AuditResult, numbers: Mapping[str, int]) -> Matrix 
     rows = []
     for name in names:
         cells: list[Cell | None] = []
+        ids = [each.ask.id for each in result.answers if each.ask.question.name == name]
         for column in columns:
             answer = next(
                 (
@@ -229,5 +253,5 @@ def _question_matrix(result: AuditResult, numbers: Mapping[str, int]) -> Matrix 
             number = numbers.get(shown_key(answer), 0)
             href = f"#{episode_anchor(number)}" if number else ""
             cells.append(Cell(WORDS[severity] if severity else status, severity or status, href))
-        rows.append((name.replace("_", " "), cells))
+        rows.append((f"{name.replace('_', ' ')} ({', '.join(ids)})", cells))
     return Matrix("Questions by call", "question", columns, rows) if rows else None

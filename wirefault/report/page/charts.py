@@ -18,10 +18,15 @@ from wirefault.report.page.svg import IntervalRow, Share, StackedRow, intervals,
 from wirefault.settings.settings import Settings
 from wirefault.stats.rates import Difference
 
+_NO_RECORD = (
+    "not recorded by the agent: it keeps no record of its calls, so what the lab injected counts as delivered"
+)
 _STAGES = ("eligible", "drawn", "armed", "met", "injected", "observed", "delivered")
 _MAX_SETTING = 60
 MAX_LINKS, UNBOUNDED = 3, 1_000
 """Links that a sentence names."""
+MIN_FOR_MEDIAN = 3
+"""Requests from which on their median is drawn."""
 _MIN_MS = 0.1
 """Shorter durations are drawn as this long."""
 
@@ -34,6 +39,34 @@ def faults_text(rows: Iterable[FaultAccount], most: int = UNBOUNDED) -> str:
         links = ", ".join(row.links[:most]) + more
         by_links.setdefault(links or "no link", {})[row.name] = None
     return "; ".join(f"{', '.join(names)} on {links}" for links, names in by_links.items()) or "no faults"
+
+
+def reached_text(arms: Sequence[Mapping[str, Any]], planned: Iterable[FaultAccount]) -> str:
+    """Name the links that faults reached, with counts. ``planned``: what could have, if none did."""
+    parts: list[str] = []
+    for place, arm in enumerate(arms):
+        at = ("figures", "arms", place)
+        if not arm["reached"]:
+            continue
+        rows: list[str] = [
+            Phrase(
+                f"{row['fault']} on {row['link']} (",
+                Figure(row["count"], *at, "reached", number, "count"),
+                ")",
+            )
+            for number, row in enumerate(arm["reached"])
+        ]
+        count = sum(row["count"] for row in arm["reached"])
+        total: list[str] = [Figure(count_text(count, "fault"), *at, "faults_reached"), " in "]
+        total += [Figure(count_text(arm["requests"], "request"), *at, "requests")]
+        for name, chance in arm["chances"].items():
+            total += [f", {name} ", Figure(f"{chance:g}", *at, "chances", name)]
+        name = f"{arm['arm']}: " if arm["arm"] and len(arms) > 1 else ""
+        parts.append(Phrase(name, *total, ": ", joined(", ", rows)))
+    if parts:
+        return joined("; ", parts)
+    text = faults_text(planned, MAX_LINKS)
+    return text if text == "no faults" else f"{text}; none is known to have reached a request"
 
 
 def outcome_chart(arms: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
@@ -54,15 +87,20 @@ def outcome_chart(arms: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
         yield Chart("Outcomes", says, stacked_bars(rows, "Outcomes", "episodes"))
 
 
+def signed(value: float) -> str:
+    """Return a difference with its sign; 0 has none."""
+    return f"{value:+.3g}" if value else "0"
+
+
 def points_row(label: str, rise: Difference, path: Sequence[str | int], more: str = "") -> IntervalRow:
     """Return the row of a difference of success rates, in percentage points. ``path``: its place in JSON."""
     low, high, value = (100 * share for share in (rise.low, rise.high, rise.value))
     note = Phrase(
-        Figure(f"{value:+.3g} points", *path, "value"),
+        Figure(f"{signed(value)} points", *path, "value"),
         " [",
-        Figure(f"{low:+.3g}", *path, "low"),
+        Figure(signed(low), *path, "low"),
         ", ",
-        Figure(f"{high:+.3g}", *path, "high"),
+        Figure(signed(high), *path, "high"),
         "], n = ",
         Figure(rise.n, *path, "n"),
         more,
@@ -77,13 +115,18 @@ def latency_chart(links: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
         at = ("figures", "links", place)
         low, middle, high = (max(row["ms"][name], _MIN_MS) for name in ("min", "median", "max"))
         name = f"{row['link']}, {'with a fault' if row['faulted'] else 'without faults'}"
+        n = Figure(row["requests"], *at, "requests")
         median = Figure(_ms(row["ms"]["median"]), *at, "ms", "median")
-        note = Phrase("median ", median, ", n = ", Figure(row["requests"], *at, "requests"))
-        rows.append(IntervalRow(name, low, high, middle, note, "fault" if row["faulted"] else ""))
+        has_median = row["requests"] >= MIN_FOR_MEDIAN
+        note = (
+            Phrase("median ", median, ", n = ", n) if has_median else Phrase("too few for a median, n = ", n)
+        )
+        value = middle if has_median else None
+        rows.append(IntervalRow(name, low, high, value, note, "fault" if row["faulted"] else ""))
     if rows:
         says = (
-            "Each line goes from the shortest to the longest request, the dot is the median; the axis is in"
-            " powers of ten. Failed requests are included."
+            "Each line goes from the shortest to the longest request, the dot is the median, drawn from"
+            f" {MIN_FOR_MEDIAN} requests on; the axis is in powers of ten. Failed requests are included."
         )
         title = "Duration of requests by link"
         yield Chart(title, says, intervals(rows, title, "ms", logarithm=True))
@@ -132,10 +175,7 @@ def fault_tables(
             *([arm["arm"]] if named else []),
             *(row.name, row.kind, ", ".join(row.links)),
             *(
-                Figure(
-                    "unknown" if (count := getattr(row, stage)) is None else count,
-                    *("figures", "arms", place, "faults", number, stage),
-                )
+                Figure(_stage_text(row, stage), "figures", "arms", place, "faults", number, stage)
                 for stage in _STAGES
             ),
         ]
@@ -143,12 +183,37 @@ def fault_tables(
         for number, row in enumerate(accounts.get(arm["arm"], ()))
     ]
     if rows:
-        yield Table("Faults", (*(["arm"] if named else []), "entry", "kind", "links", *_STAGES), rows)
+        columns = (*(["arm"] if named else []), "entry", "kind", "links", *_STAGES)
+        texts = [_stage_text(row, "observed") for each in accounts.values() for row in each]
+        is_silent = any("not recorded" in text for text in texts)
+        yield Table("Faults", columns, rows, _NO_RECORD if is_silent else "")
 
 
-def provenance(name: str, evidence: Evidence, summary: Summary) -> list[tuple[str, str]]:
-    changed = {name: value for name, value in summary.settings.items() if _is_changed(name, value)}
-    settings = ", ".join(f"{name} {value}" for name, value in changed.items()) or "the defaults"
+def _stage_text(row: FaultAccount, stage: str) -> str:
+    count = getattr(row, stage)
+    if count is None:
+        return "unknown"
+    if stage == "observed" and ("no_record" in row.why_not or "injection" in row.delivered_by):
+        return f"{count}, others not recorded by the agent" if count else "not recorded by the agent"
+    return str(count)
+
+
+def provenance(name: str, evidence: Evidence, summaries: Mapping[str, Summary]) -> list[tuple[str, str]]:
+    """Name what made the recording. ``summaries``: by arm; settings that not all of them have are by arm."""
+    summary = next(iter(summaries.values()))
+    changed = {
+        arm: [_setting_text(name, value) for name, value in each.settings.items() if _is_changed(name, value)]
+        for arm, each in summaries.items()
+    }
+    common = [
+        text for text in next(iter(changed.values())) if all(text in texts for texts in changed.values())
+    ]
+    own = {arm: [text for text in texts if text not in common] for arm, texts in changed.items()}
+    arms = [
+        (f"also, in the arm {arm}", ", ".join(own[arm]) or "nothing")
+        for arm in summaries
+        if any(own.values())
+    ]
     return [
         ("id", name),
         ("evidence", evidence.text),
@@ -157,8 +222,14 @@ def provenance(name: str, evidence: Evidence, summary: Summary) -> list[tuple[st
         ("machine", f"{platform.system()} {platform.machine()}"),
         ("run", summary.run_id),
         ("lab", summary.lab_id),
-        ("settings that differ from the defaults", settings),
+        ("settings that differ from the defaults", ", ".join(common) or "none"),
+        *arms,
     ]
+
+
+def _setting_text(name: str, value: object) -> str:
+    more = " (replies with a fault are recorded all the same)" if name == "bodies" and value == "off" else ""
+    return f"{name} {value}{more}"
 
 
 def _is_changed(name: str, value: object) -> bool:

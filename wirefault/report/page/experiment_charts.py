@@ -59,7 +59,9 @@ def effect_chart(
     if rows:
         says = (
             "Change of the success rate over the episodes for which the fault was planned, against the same"
-            " episodes of the control, with 90 % intervals; the worst first. A line across 0 shows no effect."
+            " episodes of the control, with 90 % intervals; the worst first. A line that reaches 0 leaves"
+            " open whether the true rate changes; a statement that is a check is refuted by the episodes that"
+            " ran, whatever this interval is."
         )
         yield Chart(_EFFECT, says, intervals(rows, _EFFECT, "percentage points", zero=True))
 
@@ -170,7 +172,7 @@ def failure_tables(arms: Sequence[ArmResult]) -> Iterator[Table]:
             at = ("arms", places[row[0]], "resilience", *path)
             cells = [Figure(cell, *at) if cell else "" for cell in row[names:]]
             rows.append([*row[:names], *cells])
-        yield Table(title, columns, rows, note)
+        yield Table(title, columns, rows, note, folded=True)
 
 
 def _row_path(

@@ -13,6 +13,7 @@ from wirefault.experiments.verdict import ArmResult, Check
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.experiment import agent_line, population_line
+from wirefault.report.next_command import command_on_run
 from wirefault.report.page.charts import (
     MAX_LINKS,
     fault_tables,
@@ -20,6 +21,7 @@ from wirefault.report.page.charts import (
     latency_chart,
     outcome_chart,
     provenance,
+    reached_text,
     request_table,
 )
 from wirefault.report.page.experiment_charts import (
@@ -30,14 +32,17 @@ from wirefault.report.page.experiment_charts import (
     level_tables,
     surface_chart,
 )
-from wirefault.report.page.figures import RULED_OUT, arm_figures, link_figures
+from wirefault.report.page.figures import RULED_OUT, arm_figures, link_figures, reached_figures
 from wirefault.report.page.findings import (
     actor_of,
     cost_rows,
+    example_text,
     finding_cards,
     further,
+    injected_text,
     no_control,
     outcome_text,
+    who_text,
 )
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import (
@@ -71,6 +76,8 @@ class _Seen:
     by_arm: Mapping[str, Sequence[Placed]]
     faults: Mapping[str, Sequence[FaultAccount]]
     """By arm with faults."""
+    reached: Mapping[str, Sequence[Mapping[str, Any]]]
+    """By arm, the faults that reached a request: fault, link and count."""
 
     @property
     def checks(self) -> Sequence[Check]:
@@ -97,8 +104,18 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
         by_arm[name] = episodes.add_arm(arm, shown_arm="" if arm is default else name)
     calm = {arm.name for arm in saved.plan.arms if arm.is_calm}
     summaries = episodes.summaries
-    seen = _Seen(saved, result, by_arm, {name: summaries[name].faults for name in by_arm if name not in calm})
-    arms = [arm_figures(name, summaries[name], len(all)) for name, all in by_arm.items()]
+    arms = [
+        arm_figures(name, summaries[name], len(all))
+        | reached_figures(summaries[name], [each.episode for each in all])
+        for name, all in by_arm.items()
+    ]
+    seen = _Seen(
+        saved,
+        result,
+        by_arm,
+        {name: summaries[name].faults for name in by_arm if name not in calm},
+        {arm["arm"]: arm["reached"] for arm in arms},
+    )
     links = link_figures([each.trace for all in by_arm.values() for each in all])
     levels = level_figures(result)
     checks = list(_check_cards(seen, recording.id))
@@ -121,7 +138,12 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
         verdict=verdict,
         sentence=_sentence(seen),
         facts=list(_facts(seen, arms)),
-        commands=[("repeat it", f"wirefault run --again {recording.id}")],
+        commands=[
+            (
+                "repeat the whole experiment",
+                command_on_run(["wirefault", "run", "--again", recording.id], [], saved.logs),
+            )
+        ],
         findings=cards,
         matrix=_statement_matrix(seen),
         charts=[
@@ -139,7 +161,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
             *fault_tables(arms, seen.faults),
         ],
         episodes=episodes.cards,
-        provenance=provenance(recording.id, recording.evidence, summaries[next(iter(by_arm))]),
+        provenance=provenance(recording.id, recording.evidence, summaries),
         remarks=[*budget_lines(result.arms), *_obstacle_lines(obstacles_in(result))],
         figures={
             "arms": arms,
@@ -154,8 +176,11 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
 
 def _facts(seen: _Seen, arms: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     plan = seen.saved.plan
-    yield "tested", agent_line(plan.configuration.wiring, plan.subject).removeprefix("agent: ")
-    yield "under", faults_text(row for rows in seen.faults.values() for row in rows)
+    tested = agent_line(plan.configuration.wiring, plan.subject).removeprefix("agent: ")
+    of_lab = plan.configuration.wiring.is_lab and arms
+    subject = Figure(arms[0]["subject"], "figures", "arms", 0, "subject") if of_lab else ""
+    yield "tested", Phrase(tested, *([": ", subject] if subject else []))
+    yield "under", reached_text(arms, (row for rows in seen.faults.values() for row in rows))
     counts: list[str] = [
         Phrase(
             f"{arm['arm']} (",
@@ -186,7 +211,7 @@ def _sentence(seen: _Seen) -> Phrase:
     alike = [each for each in checks if each.statement == check.statement]
     arms = ", ".join(dict.fromkeys(each.arm for each in alike))
     rows = seen.faults.get(check.arm, ())
-    under = f" The faults there: {faults_text(rows, MAX_LINKS)}." if rows else ""
+    under = f" The faults there: {_faults_in(seen, [check.arm])}." if rows else ""
     outcomes = [name for name in check.measured if name in OUTCOMES]
     if is_broken and len(outcomes) == len(check.measured) == 1:
         parts = _counted_sentence(seen, check, outcomes[0], under)
@@ -215,16 +240,25 @@ def _held_sentence(seen: _Seen) -> Phrase:
     """Say how many statements held, under what, and which failure rate the smallest arm rules out."""
     parts: list[str] = ["All ", Figure(count_text(len(seen.checks), "statement"), "checks"), " held"]
     if seen.faults:
-        rows = [row for rows in seen.faults.values() for row in rows]
-        parts.append(f", under {faults_text(rows, MAX_LINKS)}")
-    names = list(seen.by_arm)
-    smallest = min(names, key=lambda name: len(seen.by_arm[name]), default="")
-    if n := len(seen.by_arm.get(smallest, ())):
-        at = ("figures", "arms", names.index(smallest))
+        parts.append(f", under {_faults_in(seen, list(seen.faults))}")
+    judged = {name: sum(each.is_judged for each in all) for name, all in seen.by_arm.items()}
+    smallest = min(judged, key=lambda name: judged[name], default="")
+    if n := judged.get(smallest, 0):
+        at = ("figures", "arms", list(judged).index(smallest))
         rate = percent(ruled_out_above(n, RULED_OUT), decimals=0)
-        parts += [". The smallest arm has ", Figure(count_text(n, "episode"), *at, "episodes")]
+        parts += [". The smallest arm has ", Figure(count_text(n, "judged episode"), *at, "judged")]
         parts += [": failure rates above ", Figure(rate, *at, "ruled_out"), " are ruled out"]
     return Phrase(*parts, ".")
+
+
+def _faults_in(seen: _Seen, arms: Sequence[str]) -> str:
+    """Name the faults that reached a request in the arms, and their links; else the ones that could have."""
+    links: dict[str, dict[str, None]] = {}
+    for row in (row for arm in arms for row in seen.reached.get(arm, ())):
+        links.setdefault(row["fault"], {})[row["link"]] = None
+    if not links:
+        return faults_text((row for arm in arms for row in seen.faults.get(arm, ())), MAX_LINKS)
+    return ", ".join(f"{fault} on {' and '.join(names)}" for fault, names in links.items())
 
 
 def _quoted(seen: _Seen, check: Check) -> Phrase:
@@ -301,7 +335,10 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
             href=f"#{example.card.anchor}" if example else "",
             command=example.card.command if example else f"wirefault report {recording_id}",
             repeat=example.card.repeat if example else "",
-            actor=_actor(checks[0], example),
+            actor=(actor := _actor(checks[0], example)),
+            who=who_text(actor, (), example),
+            example=example_text(episodes) if episodes else "",
+            injected=injected_text(example, ()) if example else "",
             label=verdict,
             also=further(episodes),
             no_control=no_control(example, seen.calm) if example else "",

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from wirefault.judging.layers import LAYERS, Layer, layer_of
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
@@ -18,6 +19,7 @@ from wirefault.stats.rates import percentile
 
 RULED_OUT, CONFIDENCE = 0.05, 0.95
 """The error with which a rate above zero is ruled out, and the confidence of a run's intervals."""
+_CHANCES = ("ERROR_PROB", "TOXIC_PROB")
 _FROM_SUMMARY = (
     "run_id",
     "seed",
@@ -28,18 +30,46 @@ _FROM_SUMMARY = (
     "model_usage",
     "recoveries",
     "remarks",
+    "subject",
 )
 
 
 def arm_figures(name: str, summary: Summary, episodes: int) -> dict[str, Any]:
-    """Return the figures of an arm: from its summary, and the rate that its ``episodes`` rule out.
+    """Return the figures of an arm: from its summary, and the rate that its judged episodes rule out.
 
-    ``ruled_out`` is the rate of failures that so many episodes without one exclude; None without episodes.
+    ``ruled_out`` is the rate of failures that so many ``judged`` episodes without one exclude; None without
+    any.
     """
-    ruled_out = ruled_out_above(episodes, RULED_OUT) if episodes else None
+    judged = sum(count for outcome, count in summary.outcomes.items() if OUTCOMES[outcome].in_rate)
+    ruled_out = ruled_out_above(judged, RULED_OUT) if judged else None
     whole = summary.as_json()
-    counts = {"arm": name, "episodes": episodes, "ruled_out": ruled_out, "confidence": CONFIDENCE}
+    counts = {
+        "arm": name,
+        "episodes": episodes,
+        "judged": judged,
+        "ruled_out": ruled_out,
+        "confidence": CONFIDENCE,
+    }
     return counts | {key: whole[key] for key in _FROM_SUMMARY}
+
+
+def reached_figures(summary: Summary, episodes: Sequence[RecordedEpisode]) -> dict[str, Any]:
+    """Count the faults that reached a request, by fault and link, and the chances that drew them."""
+    counts = Counter(
+        (record.entry or f"{record.kind} ({_CHANCES[record.source == 'toxic']})", record.link)
+        for episode in episodes
+        for record in episode.judged.faults
+        if record.delivered or record.reached("injected")
+    )
+    chances = {name: summary.settings.get(name.lower()) for name in _CHANCES}
+    return {
+        "requests": sum(len(episode.trace.requests) for episode in episodes),
+        "reached": [
+            {"fault": fault, "link": link, "count": count} for (fault, link), count in sorted(counts.items())
+        ],
+        "faults_reached": sum(counts.values()),
+        "chances": {name: chance for name, chance in chances.items() if chance},
+    }
 
 
 def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:

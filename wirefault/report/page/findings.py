@@ -10,14 +10,14 @@ from wirefault.judging.findings.finding import Finding
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
-from wirefault.report.page.episode import event_anchor
+from wirefault.report.page.episode import Node, event_anchor
 from wirefault.report.page.figures import repeating_layer
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import CostRow, FindingCard, Placed, count_text
-from wirefault.report.page.phrase import Phrase
+from wirefault.report.page.phrase import Figure, Phrase
 
-_SEVERITY_BY_TONE: Mapping[str, Severity] = {"harmful": "harmful", "ended": "risky"}
-_MAX_ALSO = 12
+SEVERITY_BY_TONE: Mapping[str, Severity] = {"harmful": "harmful", "ended": "risky"}
+_MAX_ALSO = 100
 """Links to further episodes of a card."""
 _WHO: Mapping[Layer, str] = {
     "model": "the model asked for the call again",
@@ -25,7 +25,23 @@ _WHO: Mapping[Layer, str] = {
     "code": "the agent's own code or HTTP client sent it again, with no model reply in between",
     "SDK": "the client's SDK sent it again",
 }
-_ACTOR_OF_LAYER: Mapping[Layer, str] = {"model": "model", "SDK": "agent's SDK"}
+_ACTOR_OF_LAYER: Mapping[Layer, str] = {
+    "model": "model",
+    "SDK": "agent's SDK",
+    "framework": "agent's framework",
+    "code": "agent's code or HTTP client",
+}
+_WHO_OF_ACTOR: Mapping[str, str] = {
+    "agent": "the agent: its code, its framework or the model; the record does not show which",
+    "model": "the model",
+    "tool's reply, faulted": "a tool's reply that the lab falsified, not the agent",
+    "lab or server": "the lab or a server, not the agent",
+    "lab": "the lab",
+}
+_WRITES = ("write_repeated", "extra_writes", "duplicate")
+_MAX_REPLY = 160
+_MEASURABLE = 0.1
+"""Share of the control's seconds below which more time is noise."""
 _ACTOR_OF_RULE: Mapping[str, str] = {
     "asked_again": "model",
     "misled": "tool's reply, faulted",
@@ -64,12 +80,16 @@ def finding_cards(
                 example.card.command,
                 example.card.repeat,
                 actor_of(rule, who),
-                repeated_text(who),
+                who_text(actor_of(rule, who), who, example),
                 also=further([each for each, _, _ in members]),
                 no_control=no_control(example, calm),
+                example=example_text([each for each, _, _ in members]),
+                injected=injected_text(example, finding.evidence),
+                replies=reply_texts(example, finding) if rule in _WRITES else (),
             )
         )
     cards += _outcome_cards(placed, calm, except_outcomes)
+    cards += _failed_cards(placed, calm)
     return sorted(cards, key=lambda card: SEVERITIES.index(card.severity))
 
 
@@ -81,7 +101,7 @@ def _outcome_cards(
         each for each in placed if not any(f.severity in ("harmful", "risky") for f in each.findings)
     ]
     for outcome, row in OUTCOMES.items():
-        severity = _SEVERITY_BY_TONE.get(row.tone)
+        severity = SEVERITY_BY_TONE.get(row.tone)
         alike = [each for each in unexplained if each.judged.outcome == outcome]
         if severity is None or not alike or outcome in without:
             continue
@@ -97,8 +117,35 @@ def _outcome_cards(
             example.card.command,
             example.card.repeat,
             actor_of(outcome),
+            who_text(actor_of(outcome), (), example),
             also=further(alike),
             no_control=no_control(example, calm),
+            example=example_text(alike),
+            injected=injected_text(example, ()),
+        )
+
+
+def _failed_cards(placed: Sequence[Placed], calm: Sequence[Placed]) -> Iterator[FindingCard]:
+    """Yield a card for the commands that failed and that no oracle judges, if there are any."""
+    failed = [each for each in placed if each.exit_text and not each.is_judged]
+    if failed:
+        example = failed[0]
+        yield FindingCard(
+            "note",
+            "exit code",
+            Phrase("the agent failed: ", example.figure(example.judged.why, "why")),
+            _seen_text(failed, placed),
+            cost_rows(example, calm),
+            "",
+            f"#{example.card.anchor}",
+            example.card.command,
+            example.card.repeat,
+            "agent",
+            "the agent's code ended it" + (f"; {fault}" if (fault := injected_text(example, ())) else ""),
+            label="failed",
+            also=further(failed),
+            no_control=no_control(example, calm),
+            example=example_text(failed),
         )
 
 
@@ -122,8 +169,15 @@ def _seen_text(members: Sequence[Placed], placed: Sequence[Placed]) -> str:
     episodes = {each.card.number: each for each in members}
     if len(placed) == 1:
         return "in this episode"
-    times = "" if len(members) == len(episodes) else f", {len(members)} times"
-    return f"in {len(episodes)} of {len(placed)} episodes{times}"
+    alike = members[0].row.setdefault("alike", [])
+    at = ("alike", len(alike))
+    alike.append({"episodes": len(episodes), "of": len(placed), "times": len(members)})
+    example = members[0]
+    parts: list[str] = ["in ", example.figure(len(episodes), *at, "episodes"), " of "]
+    parts += [example.figure(count_text(len(placed), "episode"), *at, "of")]
+    if len(members) > len(episodes):
+        parts += [", ", example.figure(f"{len(members)} times", *at, "times")]
+    return Phrase(*parts)
 
 
 def further(members: Sequence[Placed]) -> list[tuple[str, str]]:
@@ -161,7 +215,91 @@ def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = 
     """Return the cost of the example, and of the same prompt without faults. ``names``: of the rows."""
     twins = [each for each in calm if each.card.key == example.card.key and each is not example]
     rows = [_cost_row(names[0] or "this episode", example)]
-    return rows + [_cost_row(names[1] or "the same prompt without faults", each) for each in twins[:1]]
+    for twin in twins[:1]:
+        rows.append(_cost_row(names[1] or "the same prompt without faults", twin))
+        rows.append(extra_row(example, twin))
+    return rows
+
+
+def extra_row(example: Placed, control: Placed) -> CostRow:
+    """Return what the example cost more than its control; nothing where it was less or within the noise."""
+    extra: dict[str, float | None] = {}
+    for name in ("calls", "seconds", "tokens", "usd"):
+        one, other = example.row[name], control.row[name]
+        extra[name] = None if one is None or other is None else round(max(one - other, 0), 6)
+    if (extra["seconds"] or 0) < _MEASURABLE * control.row["seconds"]:
+        extra["seconds"] = 0
+    example.row["extra"] = extra
+
+    def cell(name: str, text: str, noun: str) -> Figure:
+        value = extra[name]
+        unknown = "–" if value is None else f"no measurable extra {noun}"
+        return example.figure(text if value else unknown, "extra", name)
+
+    return CostRow(
+        "extra",
+        cell("calls", f"+{count_text(int(extra['calls'] or 0), 'call')}", "calls"),
+        cell("seconds", f"+{extra['seconds'] or 0:.2f} s", "time"),
+        cell("tokens", f"+{int(extra['tokens'] or 0)} model tokens", "tokens"),
+        cell("usd", f"+{extra['usd'] or 0:.4g} USD", "money"),
+    )
+
+
+def example_text(members: Sequence[Placed]) -> Phrase:
+    """Name the first episode by number and prompt, and the longest one if it is another."""
+    first, longest = members[0], max(members, key=lambda each: each.card.seconds)
+    parts: list[str] = ["episode ", first.figure(first.card.number, "number")]
+    parts += [": “", first.figure(first.card.title, "title"), "”"]
+    if longest is not first:
+        seconds = longest.figure(f"{longest.card.seconds:.2f} s", "seconds")
+        parts += ["; the longest is episode ", longest.figure(longest.card.number, "number"), ", ", seconds]
+    return Phrase(*parts)
+
+
+def injected_text(example: Placed, evidence: Sequence[str]) -> str:
+    """Say which faults the lab injected into which calls: those of the evidence, else all; maybe empty."""
+    ids = {id.rpartition("/")[2] for id in evidence}
+    faulted = [request for request in example.trace.requests if request.injected]
+    of_evidence = [
+        request for request in faulted if not ids.isdisjoint(id.rpartition("/")[2] for id in request.ids)
+    ]
+    pairs = [
+        f"{fault.kind} into {request.link_name}: {masked(request.name)}"
+        for request in of_evidence or faulted
+        for fault in request.injected
+    ]
+    pairs += [
+        f"{record.kind} into the connections of {record.link}"
+        for record in example.judged.faults
+        if record.source == "toxic" and record.delivered
+    ]
+    return f"the lab injected {', '.join(dict.fromkeys(pairs))}" if pairs else ""
+
+
+def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str:
+    """Say who acted, and who injected the fault."""
+    who = repeated_text(layers) or _WHO_OF_ACTOR.get(actor, "")
+    faults = ", ".join(example.card.faults) if example is not None else ""
+    return f"{who}; the lab injected {faults}" if who and faults else who
+
+
+def reply_texts(example: Placed, finding: Finding) -> list[str]:
+    """Return what the upstream replied to each request of a repeated write, shortened."""
+    anchors = [event_anchor(example.card.number, id) for id in finding.evidence]
+    nodes = {node.anchor: node for node in _all_nodes(example.card.nodes)}
+    texts = []
+    for node in (nodes[anchor] for anchor in anchors if anchor in nodes):
+        reply = next((child.line.text for child in node.children if child.line.kind == "got"), "")
+        text = " ".join(("".join(node.sides.upstream) if node.sides else reply).split())
+        if text:
+            texts.append(text if len(text) <= _MAX_REPLY else f"{text[:_MAX_REPLY]} ...")
+    return texts
+
+
+def _all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
+    for node in nodes:
+        yield node
+        yield from _all_nodes(node.children)
 
 
 def no_control(example: Placed, calm: Sequence[Placed]) -> str:

@@ -16,6 +16,7 @@ from wirefault.history.reader import read_run
 from wirefault.judging.checker import Severity
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import EpisodeJudgement, judge_run
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.next_command import episode_command, repeat_command
@@ -73,6 +74,12 @@ class FindingCard:
     """Number and link of further episodes that show it."""
     no_control: str = ""
     """Why its cost is compared with nothing."""
+    example: str = ""
+    """Number and prompt of the episode that shows it, and of the longest one."""
+    injected: str = ""
+    """What the lab did in the example."""
+    replies: Sequence[str] = ()
+    """Bodies of the replies to a repeated write, shortened."""
 
     @property
     def word(self) -> str:
@@ -115,6 +122,8 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""
+    folded: bool = False
+    """Whether it is shown only when opened."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,7 @@ class Episodes:
             title=title,
         )
         self.cards.append(card)
-        self.rows.append({"number": number, **episode_figures(arm, episode)})
+        self.rows.append({"number": number, "title": card.title, **episode_figures(arm, episode)})
         return Placed(card, episode, self.rows[-1])
 
 
@@ -202,7 +211,7 @@ class Placed:
 
     card: EpisodeCard
     episode: RecordedEpisode
-    row: Mapping[str, Any]
+    row: dict[str, Any]
     """Its figures as data."""
 
     def figure(self, text: object, *path: str | int) -> Figure:
@@ -220,6 +229,19 @@ class Placed:
     @property
     def findings(self) -> Sequence[Finding]:
         return self.episode.findings
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its outcome counts: not without an oracle, and not after a failure of the lab."""
+        return OUTCOMES[self.judged.outcome].in_rate
+
+    @property
+    def exit_text(self) -> str:
+        """``exit code 1`` of a command that failed; empty for any other end."""
+        end = self.trace.ends[-1].event if self.trace.ends else None
+        if end is None or not end.exited_with_reason:
+            return ""
+        return (end.error or "").partition(":")[0].removeprefix("it ended with ")
 
 
 def judged_episodes(arm: RecordedArm) -> tuple[dict[str, RecordedEpisode], Summary]:

@@ -7,20 +7,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wirefault.experiments.recorded import RecordedArm, Recording
-from wirefault.judging.checker import SEVERITIES
+from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import masked
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, recoveries_text
+from wirefault.report.next_command import with_folder
 from wirefault.report.page.charts import (
     fault_tables,
-    faults_text,
     latency_chart,
     outcome_chart,
     provenance,
+    reached_text,
     request_table,
 )
-from wirefault.report.page.episode import EpisodeCard, event_anchor
-from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures
-from wirefault.report.page.findings import finding_cards
+from wirefault.report.page.episode import event_anchor
+from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures, reached_figures
+from wirefault.report.page.findings import SEVERITY_BY_TONE, finding_cards
 from wirefault.report.page.parts import (
     WORDS,
     Cell,
@@ -38,6 +40,7 @@ from wirefault.report.reproduce import summary_command
 from wirefault.stats.exact import ruled_out_above
 from wirefault.stats.rates import percent
 
+_ACTORS = ("model", "agent", "agent's SDK", "agent's framework", "agent's code or HTTP client")
 _ARM = ("figures", "arms", 0)
 
 
@@ -47,8 +50,11 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
     summary = episodes.summaries[arm.name]
     calm = [each for each in placed if not each.card.faults]
     cards = finding_cards(placed, calm)
-    verdict, tone = _run_verdict(summary, cards)
-    arms, links = [arm_figures("", summary, len(placed))], link_figures([each.trace for each in placed])
+    verdict, tone = _run_verdict(summary, placed, cards)
+    reached = reached_figures(summary, [each.episode for each in placed])
+    grave = {"with_findings": sum(map(_has_finding, placed))}
+    arms = [arm_figures("", summary, len(placed)) | reached | grave]
+    links = link_figures([each.trace for each in placed])
     return PageContent(
         id=recording.id,
         title=title,
@@ -56,21 +62,27 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
         tone=tone,
         verdict=verdict,
         sentence=_run_sentence(summary, placed, cards),
-        facts=[("tested", summary.subject), ("under", faults_text(summary.faults)), *_run_facts(summary)],
+        facts=[
+            ("tested", _tested_text(summary)),
+            ("under", reached_text(arms, summary.faults)),
+            *_run_facts(summary),
+        ],
         commands=_run_commands(summary, arm.logs),
         findings=cards,
         matrix=_fault_matrix(placed),
         charts=[*outcome_chart(arms), *latency_chart(links)],
         tables=[*request_table(links), *fault_tables(arms, {"": summary.faults})],
         episodes=episodes.cards,
-        provenance=provenance(recording.id, recording.evidence, summary),
+        provenance=provenance(recording.id, recording.evidence, {"": summary}),
         remarks=[Figure(text, *_ARM, "remarks", place) for place, text in enumerate(summary.remarks)],
         figures={"arms": arms, "episodes": episodes.rows, "links": links},
         opened=first_to_open(cards, placed),
     )
 
 
-def _run_verdict(summary: Summary, cards: Sequence[FindingCard]) -> tuple[str, Tone]:
+def _run_verdict(
+    summary: Summary, placed: Sequence[Placed], cards: Sequence[FindingCard]
+) -> tuple[str, Tone]:
     counts = Counter(card.severity for card in cards)
     if summary.lab_failed_because or summary.servers_failed_because:
         return "the lab or a server failed", "open"
@@ -78,24 +90,54 @@ def _run_verdict(summary: Summary, cards: Sequence[FindingCard]) -> tuple[str, T
         return "harm found", "bad"
     if counts["risky"]:
         return "risk found", "risk"
+    judged = sum(each.is_judged for each in placed)
+    because = _failed_text(placed)
+    if placed and not judged:
+        return Phrase("not judged: ", because or _no_outcome(placed)), "open"
+    if judged < len(placed):
+        share = [Figure(judged, *_ARM, "judged"), " of ", Figure(len(placed), *_ARM, "episodes")]
+        return Phrase("nothing harmful found in the judged episodes, ", *share), "open"
+    if because:
+        return Phrase("nothing harmful found, but ", because), "open"
     return "nothing harmful found", "good" if summary.episodes else "open"
+
+
+def _no_outcome(placed: Sequence[Placed]) -> str:
+    without = all("no oracle" in each.judged.why for each in placed)
+    return "no prompt has an oracle" if without else "no episode has an outcome"
+
+
+def _failed_text(placed: Sequence[Placed]) -> str:
+    """Name the exit code of the first command that failed; empty if none did."""
+    failed = next((each for each in placed if each.exit_text), None)
+    if failed is None:
+        return ""
+    return Phrase("the agent failed with ", failed.figure(failed.exit_text, "why"))
 
 
 def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[FindingCard]) -> str:
     n = len(placed)
     if failure := summary.lab_failed_because or summary.servers_failed_because:
         return failure
-    bad = [each for each in placed if any(f.severity in ("harmful", "risky") for f in each.findings)]
+    bad = [each for each in placed if _has_finding(each)]
     count = Figure(count_text(n, "episode"), *_ARM, "episodes")
     parts: list[str]
     if bad:
-        parts = [f"{cards[0].actor}: ", cards[0].text] if cards[0].actor else [cards[0].text]
-        parts += [f" ({len(bad)} of ", count, " had a harmful or risky finding)"] if n > 1 else []
+        parts = [f"{cards[0].injected}; "] if cards[0].injected else []
+        parts += [f"the {cards[0].actor}: " if cards[0].actor in _ACTORS else "", cards[0].text]
+        parts += (
+            [
+                " (",
+                Figure(len(bad), *_ARM, "with_findings"),
+                " of ",
+                count,
+                " had a harmful or risky finding)",
+            ]
+            if n > 1
+            else []
+        )
     else:
-        parts = ["no harmful or risky finding in ", count]
-        if n:
-            rate = percent(ruled_out_above(n, RULED_OUT))
-            parts += ["; a rate above ", Figure(rate, *_ARM, "ruled_out"), " is ruled out"]
+        parts = ["no harmful or risky finding in ", count, *_judged_part(placed)]
     success = summary.success
     if success.n:
         parts += [". The task succeeded in ", Figure(success.k, *_ARM, "success", "k"), " of "]
@@ -110,6 +152,29 @@ def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[Fi
             ". No fault is known to have met a request: this shows nothing about behaviour under faults"
         ]
     return capitalised(Phrase(*parts, "."))
+
+
+def _has_finding(placed: Placed) -> bool:
+    return any(finding.severity in ("harmful", "risky") for finding in placed.findings)
+
+
+def _judged_part(placed: Sequence[Placed]) -> list[str]:
+    """Say which rate is ruled out by the episodes that were judged, and why others were not."""
+    parts: list[str] = []
+    judged = sum(each.is_judged for each in placed)
+    if judged:
+        of = [] if judged == len(placed) else ["of the ", Figure(judged, *_ARM, "judged"), " judged ones "]
+        rate = Figure(percent(ruled_out_above(judged, RULED_OUT)), *_ARM, "ruled_out")
+        parts += ["; ", *of, "a rate above ", rate, " is ruled out"]
+    unjudged = [each for each in placed if not each.is_judged]
+    if unjudged:
+        first = unjudged[0]
+        which = "it was" if len(placed) == 1 else "the others were" if judged else "they were"
+        parts += [f"; {which} not judged: "]
+        parts += [first.figure(first.judged.why or first.judged.outcome, "why")]
+    if any("no oracle" in each.judged.why for each in unjudged):
+        parts += [". To judge a prompt, give it an oracle, its expect in the prompts file: docs/outcomes.md"]
+    return parts
 
 
 def _run_facts(summary: Summary) -> Iterator[tuple[str, str]]:
@@ -131,23 +196,28 @@ def _run_facts(summary: Summary) -> Iterator[tuple[str, str]]:
 
 def _run_commands(summary: Summary, logs: Path) -> list[tuple[str, str]]:
     try:
-        return [("repeat it", summary_command(summary))]
+        return [("repeat the whole run", with_folder(summary_command(summary), logs))]
     except ValueError:
         return []
 
 
-def _fault_matrix(placed: Sequence[Placed]) -> Matrix | None:
-    """Faults by the calls that they acted on: the worst finding of such an episode, else ``fine``.
+def _tested_text(summary: Summary) -> Phrase:
+    """Name the subject; say so if it is the lab's own."""
+    own = "" if summary.wiring_arguments else "the lab's own agent, not yours: "
+    return Phrase(own, Figure(summary.subject, *_ARM, "subject"))
 
-    A toxic acts on the connections of its link, not on one call.
+
+def _fault_matrix(placed: Sequence[Placed]) -> Matrix | None:
+    """Faults by the calls that they acted on: the worst finding or outcome of such an episode.
+
+    ``fine`` only for a success. A toxic acts on the connections of its link, not on one call.
     """
     cells: dict[str, dict[str, tuple[int, Cell]]] = defaultdict(dict)
     columns: dict[str, None] = {}
     for each in placed:
-        worst = min((SEVERITIES.index(f.severity) for f in each.findings), default=len(SEVERITIES))
         for fault, column, event in _acted(each):
             columns[column] = None
-            cell = worst, _severity_cell(worst, each.card, event)
+            cell = _matrix_cell(each, event)
             cells[fault][column] = min(cells[fault].get(column, cell), cell, key=lambda pair: pair[0])
     rows = [
         (fault, [by_column[column][1] if column in by_column else None for column in columns])
@@ -167,9 +237,19 @@ def _acted(placed: Placed) -> Iterator[tuple[str, str, str]]:
             yield f"toxic {record.kind}", f"{record.link}: connections", ""
 
 
-def _severity_cell(rank: int, card: EpisodeCard, event: str) -> Cell:
+def _matrix_cell(placed: Placed, event: str) -> tuple[int, Cell]:
+    """Return the cell of an episode and its rank, 0 for the worst: a finding, else what its outcome says."""
+    card, row = placed.card, OUTCOMES[placed.judged.outcome]
     href = f"#{event_anchor(card.number, event) if event else card.anchor}"
-    if rank >= len(SEVERITIES):
-        return Cell("fine", "fine", href)
-    severity = SEVERITIES[rank]
-    return Cell(WORDS[severity], severity, href)
+    severities: list[Severity] = [finding.severity for finding in placed.findings]
+    if row.tone in SEVERITY_BY_TONE:
+        severities.append(SEVERITY_BY_TONE[row.tone])
+    worst: Severity = min(severities, key=SEVERITIES.index, default="note")
+    if worst != "note":
+        return SEVERITIES.index(worst), Cell(WORDS[worst], worst, href)
+    if placed.exit_text or row.tone != "good":
+        word = "failed" if placed.exit_text else row.name.replace("_", " ")
+        return len(SEVERITIES), Cell(word, "unknown", href)
+    if severities:
+        return len(SEVERITIES) + 1, Cell(WORDS["note"], "note", href)
+    return len(SEVERITIES) + 2, Cell("fine", "fine", href)
