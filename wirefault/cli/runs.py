@@ -589,6 +589,36 @@ def prune_command(keep: int, dry_run: bool, out: Path | None) -> None:
     )
 
 
+@runs_command.command(
+    "archive",
+    examples=("wirefault runs archive --keep 20 --dry-run", "wirefault runs archive --keep 20"),
+)
+@option(
+    "--keep", type=click.IntRange(0), required=True, help="Keep this many of the newest runs and experiments."
+)
+@option("--dry-run", is_flag=True, help="Show what would be archived; move nothing.")
+@recorded_out_option
+def archive_command(keep: int, dry_run: bool, out: Path | None) -> None:
+    """Move old runs and experiments into logs/archive.zip, which wirefault memory still reads.
+
+    Their charts and pages are removed. Anything written to within the last minute is kept. Unpacked, the
+    folder of each run or experiment is a folder of logs.
+    """
+    from wirefault.experiments.archive import ARCHIVE, archive_runs
+
+    logs = logs_in(environ_below(out))
+    stored = list(stored_runs(logs))
+    moved = [item for item in stored[: max(len(stored) - keep, 0)] if not item.is_active]
+    sizes = {item.name: item.size for item in moved}
+    if moved and not dry_run:
+        archive_runs(logs, moved)
+    for name, size in sizes.items():
+        click.echo(f"{'would archive' if dry_run else 'archived'} {name}  {_shown_size(size)}")
+    archive = logs / ARCHIVE
+    size_text = f", {_shown_size(archive.stat().st_size)}" if archive.exists() else ""
+    click.echo(f"{archive}: {len(moved)} {'to archive' if dry_run else 'archived'}{size_text}")
+
+
 def _shown_size(size: float) -> str:
     for unit in ("B", "KiB", "MiB"):
         if size < 1024:
