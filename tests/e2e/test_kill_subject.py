@@ -72,6 +72,57 @@ repeats: 2
 hypothesis: [no duplicate]
 """
 
+STUBBORN = """
+import json, os, signal, sys, urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+def note_signal(*_):
+    Path("signals").open("a").write("SIGTERM ")
+
+def order():
+    headers = {"Content-Type": "application/json"}
+    body = json.dumps({"item": sys.argv[1]}).encode()
+    request = urllib.request.Request(os.environ["SHOP_URL"] + "/orders", body, headers)
+    while True:
+        try:
+            urllib.request.urlopen(request, timeout=30).read()
+            signals = Path("signals").read_text() if Path("signals").exists() else "no signal"
+            return f"{sys.argv[1]} after {signals}"
+        except InterruptedError:
+            pass
+
+class Service(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        content = json.dumps(order()).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+signal.signal(signal.SIGTERM, note_signal)
+if len(sys.argv) > 2:
+    HTTPServer(("127.0.0.1", int(sys.argv[2])), Service).serve_forever()
+print(order())
+"""
+WAYS = """
+title: Ways of resuming
+prompts: [{{id: tea, prompt: Order tea}}]
+wiring: wirefault.yaml
+method:
+  faults: {{faults: [{{fault: kill_subject, links: shop, with: {{times: 2, signal: term, grace: 0.2}}}}]}}
+arms:
+  command: {{subject: {{command: [{python}, {agent}, started], resume: [{python}, {agent}, resumed]}}}}
+  service:
+    subject:
+      service: [{python}, {agent}, up, "{port}"]
+      resume: [{python}, {agent}, up again, "{port}"]
+      url: "http://127.0.0.1:{port}/"
+      folder: {folder}
+"""
+
 
 @pytest.fixture(scope="module")
 def orders() -> Iterator[tuple[str, Counter[str]]]:
@@ -116,6 +167,34 @@ def arms(
     return {name: (histories[name], summarise(histories[name]), checks[name]) for name in POINTS}
 
 
+@pytest.fixture(scope="module")
+def ways(
+    orders: tuple[str, Counter[str]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, tuple[list[Any], Summary]]:
+    """By kind of subject: the events of its arm and their summary. Each is killed twice by SIGTERM."""
+    folder = tmp_path_factory.mktemp("ways")
+    agent, service_folder = folder / "stubborn.py", folder / "service"
+    agent.write_text(STUBBORN)
+    service_folder.mkdir()
+    with bind(FREE) as listener:
+        port = bound_address(listener).port
+    (folder / "wirefault.yaml").write_text(WIRING.format(url=orders[0], python=sys.executable, agent=agent))
+    text = WAYS.format(python=sys.executable, agent=agent, port=port, folder=service_folder)
+    (folder / "x.yaml").write_text(text)
+    done = commands.wirefault(
+        folder, environ_in(folder), "run", "x.yaml", "--toxiproxy", "embedded", "--json"
+    )
+    assert done.returncode in (0, 1), done.stderr
+    logs = folder / ".wirefault" / "logs"
+    tournament = json.loads(done.stdout)["tournament"]
+    saved = [load_saved(logs, f"{tournament}.{place}", {"LOGS_DIR": str(logs)}) for place in (1, 2)]
+    histories = [list(each.history_of(each.plan.arms[1]).events) for each in saved]
+    return {
+        name: (events, summarise(events))
+        for name, events in zip(("command", "service"), histories, strict=True)
+    }
+
+
 @pytest.mark.parametrize("point", POINTS)
 def test_subject_that_starts_anew_repeats_write(point: str, arms: dict[str, Any]) -> None:
     _, summary, check = arms[point]
@@ -148,3 +227,26 @@ def test_kill_is_recorded_once_and_observed(point: str, arms: dict[str, Any]) ->
     records = [record for judged in summary.episodes for record in judged.faults]
     stages = [(record.kind, record.stage, record.delivered) for record in records]
     assert stages == [("kill_subject", "observed", True)] * len(episodes)
+
+
+@pytest.mark.parametrize(("kind", "answer"), [("command", "resumed"), ("service", "up again")])
+def test_resume_command_runs_after_each_of_several_kills(
+    kind: str, answer: str, ways: dict[str, Any]
+) -> None:
+    """A service's client waits: its request is sent again to the resumed process."""
+    events, summary = ways[kind]
+    kills = [event for event in events if isinstance(event, SubjectKilled)]
+    resumed = [event for event in events if isinstance(event, SubjectResumed)]
+    [ended] = [event for event in events if isinstance(event, AttemptEnded)]
+    assert [event.number for event in kills] == [event.number for event in resumed] == [1, 2]
+    assert all(answer in event.command for event in resumed)
+    assert ended.response.strip() == f"{answer} after SIGTERM SIGTERM"
+    [point] = summary.kills
+    figures = (point.n, point.lost, point.repeated, point.repeated_writes, point.recovered)
+    assert figures == (2, 2, 1, 1, 2)  # the first process orders another item
+
+
+@pytest.mark.parametrize("kind", ["command", "service"])
+def test_subject_that_outlasts_its_grace_is_dead(kind: str, ways: dict[str, Any]) -> None:
+    kills = [event for event in ways[kind][0] if isinstance(event, SubjectKilled)]
+    assert [(kill.signal, kill.dead, kill.ms > 200) for kill in kills] == [("term", True, True)] * 2

@@ -24,7 +24,14 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
-from wirefault.history.events import Event, FaultedReply, ShadowMet, ShadowToxic, SocketMessage
+from wirefault.history.events import (
+    Event,
+    FaultedReply,
+    ShadowMet,
+    ShadowToxic,
+    SocketMessage,
+    SubjectKilled,
+)
 from wirefault.report.timeline import Timeline, timeline_of
 from wirefault.report.timeline_text import print_timeline
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -213,3 +220,15 @@ def test_reply_that_opens_websocket_is_not_compared() -> None:
         faulted_reply=FaultedReply("", ""),
     )
     assert texts(of(event), "observed") == []
+
+
+def test_kill_has_loss_and_way_back() -> None:
+    cut = exchange("weather", fault=fault_met("kill_subject", id="crash"), complete=(True, False))
+    kill = SubjectKilled(103.5, "001", 1, 1, "weather", "crash", "before_request", "kill", True, 12.0)
+    timeline = of(cut, kill, exchange("weather", start=104.0, call=2))
+    assert texts(timeline, "killed") == [
+        "SIGKILL at weather, request not forwarded; dead after 12 ms",
+        "GET / of weather: not executed",
+        "1 call repeated, recovered after 0.50 s",
+    ]
+    assert [line.label for line in timeline.lines if line.kind == "killed"][1:] == ["lost", "after it"]

@@ -24,6 +24,7 @@ from wirefault.settings.configuration import (
 from wirefault.settings.settings import NAMES, Settings, SettingsError
 from wirefault.settings.sources import _INTERVALS, read_config_file
 from wirefault.wiring.links import lab_links
+from wirefault.wiring.subject_spec import CommandSpec, HttpSpec, PythonSpec
 from wirefault.wiring.topology import default_ports, default_topology
 from wirefault.wiring.wiring import NO_WIRING, with_links
 
@@ -369,3 +370,22 @@ def test_user_wiring_has_zero_default_fault_probability() -> None:
     assert load_configuration({}, {"toxic_prob": "0.2"}, own).settings.toxic_prob == 0.2
     lab = load_configuration({}).settings
     assert lab.toxic_prob > 0 and lab.error_prob > 0
+
+
+@pytest.mark.parametrize(
+    ("subject", "why"),
+    [
+        ("lab", "this subject runs in the lab's own process"),
+        (None, "this subject runs in the lab's own process"),  # in place
+        (CommandSpec(command=["agent"], show="as-is"), "`exec` starts its command once"),
+        (HttpSpec(http="http://127.0.0.1:9/"), "an `http` subject is started elsewhere"),
+        (PythonSpec(python="agent:answer"), "a `python` subject is a call in a process of the lab"),
+    ],
+)
+def test_kill_of_subject_without_own_process_is_refused(subject, why) -> None:
+    own = replace(with_links(NO_WIRING, ["shop=http://127.0.0.1:9"]), subject=subject)
+    faults = json.dumps({"faults": [{"id": "crash", "fault": "kill_subject", "links": "shop"}]})
+    with pytest.raises(SettingsError, match=f"FAULTS: crash kills the subject, and {why}.*`service`"):
+        load_configuration({}, {"faults": faults}, own)
+    killable = replace(own, subject=CommandSpec(command=["agent"]))
+    assert "crash" in load_configuration({}, {"faults": faults}, killable).settings.faults

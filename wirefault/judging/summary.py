@@ -25,6 +25,7 @@ from wirefault.history.events import (
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.kills import KillPoint, kill_points
 from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
 from wirefault.judging.oracle.validity import who_failed
 from wirefault.judging.rates import (
@@ -91,6 +92,7 @@ class Summary:
     ``never_called``: links and hosts that the run's files name and that the agent never called.
     ``went_past``: the connections that bypassed the lab.
     ``recoveries``: what the agent tried to recover from failures, by strategy.
+    ``kills``: the kills of the subject and the work after them, by link and point.
     ``remarks`` are for people: all that is not as it should be, in words.
     """
 
@@ -130,6 +132,7 @@ class Summary:
     lab_files: Mapping[str, str] = field(default_factory=dict)
     never_called: list[NeverCalled] = field(default_factory=list)
     recoveries: dict[str, RecoveryCount] = field(default_factory=dict)
+    kills: list[KillPoint] = field(default_factory=list)
 
     @property
     def lab_failed_because(self) -> str:
@@ -174,6 +177,7 @@ class Summary:
             "findings": [asdict(finding) for finding in self.findings],
             "never_called": [asdict(name) for name in self.never_called],
             "recoveries": {strategy: asdict(count) for strategy, count in self.recoveries.items()},
+            "kills": [asdict(point) for point in self.kills],
             "reproducible": self.reproducible,
         }
 
@@ -241,6 +245,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         lab_files=started.lab_files,
         never_called=finished.never_called if finished else [],
         recoveries=recovery_counts(events),
+        kills=kill_points(judgement.traces.values()),
     )
 
 

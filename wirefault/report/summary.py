@@ -216,6 +216,7 @@ def _facts(summary: Summary) -> Text:
     text.append("".join(f"{line}\n" for line in usage_lines(summary.model_usage)))
     if summary.recoveries:
         text.append(f"recoveries that helped: {recoveries_text(summary.recoveries)}\n")
+    text.append("".join(f"kills of the subject: {one_line(point.text)}\n" for point in summary.kills))
     because = "; ".join(summary.not_reproducible_because)
     return text.append("reproducible: " + (f"no, because {because}" if because else "yes"))
 

@@ -35,6 +35,7 @@ from wirefault.history.logs import recovery_message
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, by_control, findings_by_control, judge_trace
+from wirefault.judging.kills import KillFigures, episode_kills
 from wirefault.judging.oracle.outcome import Claim
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, traces
@@ -268,7 +269,7 @@ def timeline_lines(trace: EpisodeTrace, judgement: EpisodeJudgement) -> list[Tim
     ended = trace.last(AttemptEnded)
     blocks = [
         *_request_blocks(trace.events, trace.requests, judgement.faults),
-        *_others(trace.events, judgement.faults, {ended.attempt: judgement.claim} if ended else {}),
+        *_others(trace, judgement.faults, {ended.attempt: judgement.claim} if ended else {}),
     ]
     return [
         line.later_than(started.t)
@@ -333,11 +334,12 @@ def _request_text(request: Request) -> str:
 
 
 def _others(
-    events: Iterable[Event], faults: Sequence[FaultRecord], claims: Mapping[int, Claim]
+    trace: EpisodeTrace, faults: Sequence[FaultRecord], claims: Mapping[int, Claim]
 ) -> Iterator[_Block]:
     """Yield everything but requests: attempts, side effects, errors, answers. ``claims``: by attempt."""
     effects: set[str] = set()
-    for event in events:
+    kills = {(kill.attempt, kill.number): kill for kill in episode_kills(trace)}
+    for event in trace.events:
         match event:
             case AttemptArmed():
                 yield event.t, list(_armed(event, faults))
@@ -350,7 +352,8 @@ def _others(
                 text = f"{event.tool}({event.arguments}) refused by the subject, {event.why}: {event.detail}"
                 yield event.t, [TimelineLine("refused", text, event.t)]
             case SubjectKilled():
-                yield event.t, [TimelineLine("killed", killed_text(event), event.t)]
+                kill = kills.get((event.attempt, event.number))
+                yield event.t, [TimelineLine("killed", killed_text(event), event.t), *_cost(kill)]
             case SubjectResumed():
                 text = f"in the same attempt by {event.command}"
                 yield event.t, [TimelineLine("resumed", text, event.t)]
@@ -384,6 +387,13 @@ def killed_text(killed: SubjectKilled) -> str:
     state = "dead" if killed.dead else "not dead"
     point = _POINTS.get(killed.point, killed.point)
     return f"{signal} at {killed.link}, {point}; {state} after {killed.ms:.0f} ms"
+
+
+def _cost(kill: KillFigures | None) -> Iterator[TimelineLine]:
+    """Yield the losses by a kill, and the work after it; nothing if the subject survived."""
+    if kill is not None:
+        yield from (TimelineLine("killed", text, depth=1, label="lost") for text in kill.lost)
+        yield TimelineLine("killed", kill.text, depth=1, label="after it")
 
 
 def _message_text(message: SocketMessage) -> str:

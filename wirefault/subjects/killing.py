@@ -58,12 +58,13 @@ class SubjectKills:
         identity: Identity,
         record: Callable[[Event], object],
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._open_state = open_state
         self._identity = identity
         self._record = record
         self._sleep = sleep
-        self._number = 0
+        self._clock = clock
 
     @contextmanager
     def watching(self, process: Killable) -> Iterator[Watch]:
@@ -87,10 +88,10 @@ class SubjectKills:
 
         Raises ``LabFailed`` if the gateway does not confirm that in time.
         """
-        end = time.monotonic() + _CLOSE_BOUND_S
+        end = self._clock() + _CLOSE_BOUND_S
         with self._open_state() as state:
             while (last := self._last(state)) is None or last.state != "closed":
-                if time.monotonic() > end:
+                if self._clock() > end:
                     raise LabFailed(_NOT_CLOSED)
                 self._sleep(_POLL_S)
         identity = self._identity

@@ -19,6 +19,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
+from wirefault.history.events import SubjectKilled
 from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
 from wirefault.wiring.links import Link, Links, lab_links
 
@@ -47,6 +48,28 @@ def test_lost_reply_in_subjects_record():
         "POST / was sent again 500 ms after its reply was lost; both were executed,"
         " with another Idempotency-Key"
     ]
+
+
+KILLED = SubjectKilled(100.2, "001", 1, 1, "shop", "crash", "before_reply", "kill", True, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("first", "after"),
+    [
+        (lost(), "390 ms after its reply was lost, because the subject was killed and resumed"),
+        (request(status=201), "390 ms after it had succeeded, because the subject was killed and resumed"),
+    ],
+)
+def test_repetition_after_kill_says_so(first, after):
+    [finding] = rule_findings(WRITE_REPEATED, first, KILLED, AGAIN)
+    text = f"POST /orders was sent again {after}; both were executed, with no Idempotency-Key"
+    assert (finding.text, finding.severity) == (text, "harmful")
+    assert len(finding.evidence) == 3
+
+
+def test_repetition_before_kill_does_not_mention_it():
+    [text] = write_repeated(lost(), AGAIN, replace(KILLED, t=100.9))
+    assert "killed" not in text
 
 
 def test_evidence_names_both_requests():

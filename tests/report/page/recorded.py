@@ -18,7 +18,7 @@ from tests.judging.oracle.histories import (
 )
 from tests.report.synthetic import SyntheticRun
 from wirefault.experiments.recorded import Recording, open_recording
-from wirefault.history.events import Event, FaultedReply, RunSealed
+from wirefault.history.events import Event, FaultedReply, RunSealed, SubjectKilled
 from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
 from wirefault.wiring.links import Links
@@ -93,3 +93,26 @@ def failed_command(folder: Path) -> Recording:
     record.read()
     _write(folder, "agent", [*agent, RunSealed({record.name: record.sealed()})], "run-d")
     return open_recording(folder, "run-d", {})
+
+
+def killed_order(folder: Path) -> Recording:
+    """An agent that is killed before the reply to its order, and orders again."""
+    order = {"episode": EPISODE, "status": 201, "write": True, "forwarded": True}
+    crash = fault_met(kind="kill_subject", id="crash", evidence={"upstream_status": 201})
+    gateway = [
+        request(3.1, complete=(True, False), fault=crash, **order),
+        request(4.2, call=2, **order),
+    ]
+    _write(folder, "gateway", gateway, "run-e")
+    record = Tail(history_file(folder, "run-e", "gateway", 0))
+    record.read()
+    start = replace(run_started(1), run_id="run-e", links=Links((SHOP,)).dump())
+    killed = SubjectKilled(103.5, EPISODE, 1, 1, "shop", "crash", "before_reply", "kill", True, 12.0)
+    events = episode(killed, ended(ended_by="text", response="Ordered.", episode=EPISODE), name=EPISODE)
+    _write(
+        folder,
+        "agent",
+        [start, *events, run_finished(), RunSealed({record.name: record.sealed()})],
+        "run-e",
+    )
+    return open_recording(folder, "run-e", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
@@ -13,15 +14,17 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from tests.audit.serving import AGENT, model_and_shop
 from tests.commands import wirefault
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from tests.lab.demos import environ_in
-from tests.report.page.recorded import doubled_order, failed_command, false_success, synthetic
+from tests.report.page.recorded import doubled_order, failed_command, false_success, killed_order, synthetic
 from tests.support import ROOT
 from wirefault.cli.main import main
+from wirefault.report.summary import print_summary
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _UNITS = (1.0, 100.0, 1000.0, 0.001)
@@ -138,11 +141,26 @@ def reported(folder: Path, *words: str) -> tuple[str, Any]:
         (doubled_order, "run-b", 25),
         (false_success, "run-c", 15),
         (failed_command, "run-d", 10),
+        (killed_order, "run-e", 15),
     ],
 )
 def test_figures_of_a_run(tmp_path: Path, record: Any, run: str, least: int) -> None:
     record(tmp_path / "logs")
     check(*reported(tmp_path, "report", run), least)
+
+
+def test_kills_of_subject_are_on_page_and_console(tmp_path: Path) -> None:
+    recording = killed_order(tmp_path / "logs")
+    page, document = reported(tmp_path, "report", "run-d")
+    [point] = document["figures"]["arms"][0]["kills"]
+    assert (point["n"], point["lost"], point["repeated_writes"], point["seconds"]) == (1, 1, 1, 0.71)
+    assert "Kills of the subject" in page and 'data-json="/figures/arms/0/kills/0/seconds"' in page
+    console = Console(file=io.StringIO(), width=200)
+    print_summary(console, recording.arms[""].summary)
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "kills of the subject: 1 at shop, before_reply: 1 reply lost, 1 call repeated" in printed
+    timeline = CliRunner().invoke(main, ["show", "run-d", "1", f"--out={tmp_path}"]).output
+    assert "1 call repeated (executed writes: 1), recovered after 0.71 s" in timeline
 
 
 def test_figures_of_an_experiment_on_paper(tmp_path: Path) -> None:

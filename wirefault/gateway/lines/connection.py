@@ -97,10 +97,11 @@ class StdioConnection(asyncio.Protocol):
     def _on_client_line(self, line: Line) -> None:
         message = read_message(line.data) if line.whole else None
         if message is None:
-            self.to_server(self, line.data)
+            if not self._listener.lane.killing:
+                self.to_server(self, line.data)
             return
         self._begin(LineExchange(self._listener, self, line.data, message))
-        if message.method == CANCELLED:
+        if message.method == CANCELLED and not self._listener.lane.killing:
             self._on_cancelled(message)
 
     def _begin(self, exchange: LineExchange) -> LineExchange:

@@ -86,6 +86,8 @@ class LineExchange(ClientSide):
     def begin(self) -> None:
         """Send the line."""
         self.join(_LineClient(self._write, self._stream, self.on_client_end), self._carrier)
+        if self.listener.lane.killing and not self.pushes:
+            return  # its process is to die: the kill's end drops the line
         exchange = self.new_exchange(_head_of(self._body, pushes=self.pushes), time.perf_counter())
         if may_meet_fault(exchange):
             ask_faults(exchange)

@@ -97,9 +97,11 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write) -> Observ
     both = first.fate == again.fate == "executed"
     if not both and (first.repeatable or _looked(trace, first, again)):
         return None
-    after = f"was sent again {_gap(first, again)} after its reply was lost"
+    killed = next((each for each in trace.kills if _cuts(each.event, first, again)), None)
+    because = ", because the subject was killed and resumed" if killed else ""
+    after = f"was sent again {_gap(first, again)} after its reply was lost{because}"
     done = "both were executed" if both else "it may have been executed twice"
-    ids = _ids(first, again)
+    ids = (*_ids(first, again), *([killed.id] if killed else []))
     if first.repeatable:
         text = f"{first.name} {after}; {done}, and by HTTP's definition the second changes nothing more"
         return Observation(text, ids, "note")
@@ -118,6 +120,12 @@ def _after_failure(first: Write, again: Write, failure: Request) -> Observation:
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
     text = f"{first.name} {after}; {done}, {_keys(again)}{undeclared(declared=first.declared)}"
     return Observation(text, _ids(first, again, failure), "risky")
+
+
+def _cuts(killed: SubjectKilled, first: Write, again: Write) -> bool:
+    """Whether the subject was killed while it waited for the first reply."""
+    in_time = first.seen.start <= killed.t <= again.seen.start + _TOLERANCE_S
+    return killed.dead and killed.attempt == first.seen.attempt and in_time
 
 
 def _kill_between(trace: EpisodeTrace, first: Write, again: Write) -> Identified[SubjectKilled] | None:

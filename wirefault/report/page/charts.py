@@ -198,6 +198,38 @@ def _stage_text(row: FaultAccount, stage: str) -> str:
     return str(count)
 
 
+_KILL_FIGURES: Mapping[str, str] = {
+    "n": "kills",
+    "lost": "replies lost",
+    "repeated": "calls repeated",
+    "repeated_writes": "executed writes repeated",
+    "recovered": "recovered",
+    "seconds": "seconds to recover",
+    "tokens": "tokens to recover",
+}
+
+
+def kill_table(arms: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """One row for each point at which an arm's subject was killed; no table without a kill."""
+    rows = [
+        [
+            *(arm["arm"] or "run", point["link"], point["point"]),
+            *(
+                "–"
+                if point[key] is None
+                else Figure(point[key], "figures", "arms", place, "kills", number, key)
+                for key in _KILL_FIGURES
+            ),
+        ]
+        for place, arm in enumerate(arms)
+        for number, point in enumerate(arm["kills"])
+    ]
+    if rows:
+        note = "Seconds and tokens are medians, from the kill to the success of the interrupted work."
+        columns = ("arm", "link", "point", *_KILL_FIGURES.values())
+        yield Table("Kills of the subject", columns, rows, note)
+
+
 def provenance(name: str, evidence: Evidence, summaries: Mapping[str, Summary]) -> list[tuple[str, str]]:
     """Name what made the recording. ``summaries``: by arm; settings that not all of them have are by arm."""
     summary = next(iter(summaries.values()))

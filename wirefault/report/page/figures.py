@@ -29,6 +29,7 @@ _FROM_SUMMARY = (
     "faults",
     "model_usage",
     "recoveries",
+    "kills",
     "remarks",
     "subject",
 )

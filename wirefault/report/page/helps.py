@@ -95,6 +95,12 @@ LEGEND: tuple[tuple[str, str], ...] = (
         "Harm was done or claimed falsely; harm is possible next time; it costs time or money;"
         " information only.",
     ),
+    (
+        "kill, recovered",
+        "A fault killed the agent's processes and the lab resumed them. They have recovered when the"
+        " interrupted request succeeds; if that is not sent again, with the first reply that no earlier"
+        " process received, or an attempt that ends with an answer.",
+    ),
     ("–", "Nothing to show here: not asked, not measured, or not reached."),
 )
 """The vocabulary of the pages."""

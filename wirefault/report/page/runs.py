@@ -14,6 +14,7 @@ from wirefault.judging.summary import Summary, recoveries_text
 from wirefault.report.next_command import with_folder
 from wirefault.report.page.charts import (
     fault_tables,
+    kill_table,
     latency_chart,
     outcome_chart,
     provenance,
@@ -71,7 +72,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
         findings=cards,
         matrix=_fault_matrix(placed),
         charts=[*outcome_chart(arms), *latency_chart(links)],
-        tables=[*request_table(links), *fault_tables(arms, {"": summary.faults})],
+        tables=[*request_table(links), *fault_tables(arms, {"": summary.faults}), *kill_table(arms)],
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, {"": summary}),
         remarks=[Figure(text, *_ARM, "remarks", place) for place, text in enumerate(summary.remarks)],
