@@ -151,7 +151,7 @@ def test_figures_of_a_run(tmp_path: Path, record: Any, run: str, least: int) -> 
 
 def test_kills_of_subject_are_on_page_and_console(tmp_path: Path) -> None:
     recording = killed_order(tmp_path / "logs")
-    page, document = reported(tmp_path, "report", "run-d")
+    page, document = reported(tmp_path, "report", "run-e")
     [point] = document["figures"]["arms"][0]["kills"]
     assert (point["n"], point["lost"], point["repeated_writes"], point["seconds"]) == (1, 1, 1, 0.71)
     assert "Kills of the subject" in page and 'data-json="/figures/arms/0/kills/0/seconds"' in page
@@ -159,7 +159,7 @@ def test_kills_of_subject_are_on_page_and_console(tmp_path: Path) -> None:
     print_summary(console, recording.arms[""].summary)
     printed = console.file.getvalue()  # type: ignore[attr-defined]
     assert "kills of the subject: 1 at shop, before_reply: 1 reply lost, 1 call repeated" in printed
-    timeline = CliRunner().invoke(main, ["show", "run-d", "1", f"--out={tmp_path}"]).output
+    timeline = CliRunner().invoke(main, ["show", "run-e", "1", f"--out={tmp_path}"]).output
     assert "1 call repeated (executed writes: 1), recovered after 0.71 s" in timeline
 
 
