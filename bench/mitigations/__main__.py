@@ -42,10 +42,21 @@ def main() -> int:
                 facts = _measured_family(family, options.at_once)
                 failed += len(family.arms) - len(facts)
                 measured = {**measured, family.name: _as_json(family, facts)}
-                MEASURED.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+                write_measured(measured)
                 PAGE.write_text(page_text(), encoding="utf-8")
     PAGE.write_text(page_text(), encoding="utf-8")
     return 1 if failed else 0
+
+
+def write_measured(measured: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write the cells, one a line, so that a diff shows which were measured again."""
+    families = [
+        f"{json.dumps(family)}: {{\n"
+        + ",\n".join(f" {json.dumps(trial)}: {json.dumps(cell)}" for trial, cell in cells.items())
+        + "\n}"
+        for family, cells in measured.items()
+    ]
+    MEASURED.write_text("{\n" + ",\n".join(families) + "\n}\n", encoding="utf-8")
 
 
 def read_measured() -> dict[str, Any]:
