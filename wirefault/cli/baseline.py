@@ -36,6 +36,7 @@ def accept_command(run: str, file: Path | None, out: Path | None) -> None:
     from wirefault.experiments.baseline import BASELINE_FILE, accepted, read_baseline, write_baseline
     from wirefault.experiments.compare import side_of
     from wirefault.experiments.recorded import open_recording
+    from wirefault.judging.summary import counted
     from wirefault.report.known_findings import known_findings
 
     environ = environ_below(out)
@@ -47,9 +48,10 @@ def accept_command(run: str, file: Path | None, out: Path | None) -> None:
     if incomplete := [name or "the run" for name, arm in baseline.side.arms.items() if not arm.completed]:
         raise InputError(f"{incomplete[0]} did not run to its end; accept a recording that did")
     write_baseline(baseline, target)
-    click.echo(f"{target}: {recording.id}, {len(baseline.findings)} findings accepted")
+    findings = counted(len(baseline.findings), "finding", "findings")
+    click.echo(f"{target}: {recording.id}, {findings} accepted")
     if before is not None:
         now = {each.key: each for each in baseline.findings}
-        click.echo(f"replaced: {len(now.keys() - before)} findings more, {len(before - now.keys())} gone")
+        click.echo(f"replaced: {len(now.keys() - before)} more, {len(before - now.keys())} gone")
     for each in baseline.findings:
         click.echo(f"  {each.severity}: {each.text}")
