@@ -82,7 +82,7 @@ def upsert(host: Host, number: int, body: str) -> str:
             except HTTPError as error:
                 if error.code not in (403, 404):
                     raise
-                continue  # it was written by somebody else, or is gone
+                continue  # another author's, or deleted
             return "updated"
     host.create(number, body)
     return "created"

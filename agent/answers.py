@@ -102,7 +102,7 @@ def _weather(arguments: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
     main = answer["main"]
     celsius = main["temp"] - (_ZERO_KELVIN if answer["units"] == "standard" else 0)
     if answer["units"] != arguments.get("units", "metric"):
-        return "units are not those of the request"
+        return "units differ from the requested ones"
     if not _COLDEST <= celsius <= _HOTTEST:
         return "main.temp was never measured on Earth"
     if not 0 <= main["humidity"] <= 100:

@@ -52,7 +52,7 @@ from wirefault.subjects.subject import AttemptContext
 Route = Literal["proxy", "direct"]
 MIN_TIMEOUT_S = 0.001
 MAX_REPLY_BYTES = 4 * 1024 * 1024
-OWN_CALLS = 10_000  # ordinals of calls that the agent makes by itself are above this
+OWN_CALLS = 10_000  # ordinals of calls that no model asked for are above this
 PROXY_POLL_S = 0.05  # between two tries to connect to a proxy that is down
 _SECONDS = re.compile(r"[0-9]+(\.[0-9]*)?|\.[0-9]+")
 

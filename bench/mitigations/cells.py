@@ -122,7 +122,7 @@ class Family:
     environment: str = "main"
     dialect: str = "openai_chat"
     note: str = ""
-    """What its arms have in common."""
+    """Conditions that its arms share, in one sentence."""
     is_killed: bool = False
     """Its arms are commands that are started again, not servers that stay up."""
 

@@ -31,7 +31,7 @@ _NAMES = {SHIPPED: "the lab's agent", CARELESS: "a careless one"}
 
 @dataclass(frozen=True)
 class Side:
-    """What one agent did, by the episodes that show it."""
+    """The harmful episodes of one agent, by key."""
 
     n: int
     twice: tuple[str, ...]

@@ -61,6 +61,7 @@ _source_options = options(
     max_time_option,
     max_cost_option,
 )
+_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 _run_options = options(workers_option, toxiproxy_option, out_option, json_option)
 
 
@@ -98,7 +99,7 @@ _run_options = options(workers_option, toxiproxy_option, out_option, json_option
 )
 @option(
     "--rate",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=_SHARE,
     default=0.5,
     show_default=True,
     section="Limits",
@@ -121,7 +122,7 @@ _run_options = options(workers_option, toxiproxy_option, out_option, json_option
 )
 @option(
     "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=_SHARE,
     default=0.95,
     show_default=True,
     section="Limits",
@@ -178,7 +179,7 @@ def limit_command(
 @click.argument("file", type=_PATH)
 @option(
     "--fails-at",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=_SHARE,
     default=0.6,
     show_default=True,
     section="Limits",
@@ -186,7 +187,7 @@ def limit_command(
 )
 @option(
     "--passes-at",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=_SHARE,
     default=0.2,
     show_default=True,
     section="Limits",
@@ -194,7 +195,7 @@ def limit_command(
 )
 @option(
     "--error",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=_SHARE,
     default=0.05,
     show_default=True,
     section="Limits",
@@ -264,7 +265,7 @@ def minimise_command(
 @option("--arm", metavar="NAME", section="Faults", help="Take the episode of this arm.")
 @option(
     "--error",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=_SHARE,
     default=0.05,
     show_default=True,
     section="Limits",

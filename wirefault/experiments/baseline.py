@@ -44,7 +44,7 @@ class KnownFinding(BaseModel):
 
 
 class Baseline(BaseModel):
-    """What was accepted, and when."""
+    """An accepted recording, and its date."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -95,7 +95,7 @@ def read_baseline(file: Path) -> Baseline:
 
 @dataclass(frozen=True)
 class FailOn:
-    """What a pipeline fails on. ``degradation``: the accepted loss of the success rate, as a share."""
+    """The conditions of failure. ``degradation``: the accepted loss of the success rate, as a share."""
 
     degradation: float | None = None
     new_findings: frozenset[Severity] = frozenset()

@@ -33,7 +33,7 @@ class ChangedOutcome:
 
 @dataclass(frozen=True)
 class ComparedArm:
-    """What is compared of an arm, on one side."""
+    """The compared figures of an arm, on one side."""
 
     run_ids: Sequence[str]
     completed: bool

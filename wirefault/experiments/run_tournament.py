@@ -1,4 +1,4 @@
-"""Run a tournament: the experiments of its arms, once or in rounds until the arms are told apart."""
+"""Run a tournament: the experiments of its arms, once or in rounds until their difference is known."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What is known about one component under one fault.
+    """Knowledge about one component under one fault.
 
     ``alone``: episodes in which no other fault was delivered. ``effect``: rise of the success rate over the
     pairs; None without pairs.

@@ -19,7 +19,7 @@ class Learning:
 
 
 def learnings(known: Knowledge) -> list[Learning]:
-    """What was learned about the component under the fault, the effect first."""
+    """Sentences about the component under the fault, the effect first."""
     return list(_learnings(known))
 
 

@@ -113,7 +113,7 @@ def _rounding(printed: str) -> Any:
 
 
 def check(page: str, document: Any, least: int) -> None:
-    """Compare all figures of a page with the document; no number may stand there without its place."""
+    """Compare all figures of a page with the document; each number needs its place in it."""
     reader = _Reader()
     reader.feed(page)
     assert len(reader.figures) >= least

@@ -51,7 +51,7 @@ class Terms:
 
     @property
     def if_failed(self) -> float:
-        """What a failed episode adds to the logarithm."""
+        """The increment of the logarithm for a failed episode."""
         return math.log(self.fails_at / self.passes_at)
 
     @property

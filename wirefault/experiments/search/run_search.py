@@ -33,7 +33,7 @@ Answer = Limit | Smallest | Cause
 
 @dataclass
 class SearchResult:
-    """What a search shows until now."""
+    """The state of a search so far."""
 
     saved: SavedExperiment
     answer: Answer | None

@@ -161,7 +161,7 @@ def level_tables(result: ExperimentResult) -> Iterator[Table]:
 
 
 def failure_tables(arms: Sequence[ArmResult]) -> Iterator[Table]:
-    """What failures cost, recovery, reliability and recovery quality, as on the console."""
+    """Tables of costs of failures, recovery, reliability and recovery quality, as on the console."""
     places = {arm.name: place for place, arm in enumerate(arms)}
     documents = {arm.name: arm.resilience.as_json() for arm in arms if arm.resilience is not None}
     for title, table, note in resilience_tables(arms):

@@ -36,7 +36,7 @@ VERDICT_TONES: Mapping[str, Tone] = {
 
 @dataclass(frozen=True)
 class CostRow:
-    """What one episode took: the faulted one, or the one without faults that it is compared with."""
+    """The cost of an episode: the faulted one, or its counterpart without faults."""
 
     name: str
     calls: str
@@ -77,7 +77,7 @@ class FindingCard:
     example: str = ""
     """Number and prompt of the episode that shows it, and of the longest one."""
     injected: str = ""
-    """What the lab did in the example."""
+    """The lab's part in the example."""
     replies: Sequence[str] = ()
     """Bodies of the replies to a repeated write, shortened."""
 

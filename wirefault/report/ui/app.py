@@ -351,7 +351,7 @@ async def _run_changes(runs: Runs, name: str, state: str, request: Request) -> A
 
 
 def _episode_states(runs: Runs, name: str) -> dict[int, Any]:
-    """What a reader would see change in an episode, by its number; empty while the run cannot be read."""
+    """A mark of each episode's visible state, by its number; empty while the run cannot be read."""
     try:
         return _episode_figures(runs.content(name))
     except _READ_ERRORS:
