@@ -111,8 +111,9 @@ class Lab:
         """The run's history, once it has at least that many events."""
         return until(lambda: len(records := self.recorded()) >= count and records, f"{count} exchanges")
 
-    def exchange(self) -> Exchange:
-        return self.exchanges()[-1]
+    def exchange(self, count: int = 1) -> Exchange:
+        """The request that began last of at least ``count``: they are recorded in the order of their ends."""
+        return max(self.exchanges(count), key=lambda exchange: exchange.start)
 
 
 def _message_of(context: dict[str, Any]) -> str:

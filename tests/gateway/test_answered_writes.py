@@ -145,7 +145,7 @@ def test_gateway_refuses_mutations_and_forwards_queries(tmp_path: Path) -> None:
         lab.begin(audit_writes=WritesDocument("answer", str(tmp_path / "writes")).dump())
         bodies = [{"query": "{orders {id}}"}, {"query": "mutation {order {id}}"}]
         assert [post(lab, "/graphql", body=body).status_code for body in bodies] == [200, 403]
-        refused = lab.exchange()
+        refused = lab.exchange(2)
         assert (refused.forwarded, refused.error) == (False, NOT_RECORDED)
 
 
@@ -164,7 +164,7 @@ def test_gateway_answers_json_rpc_by_method(tmp_path: Path) -> None:
             (6, {"order_id": 7}),
             (7, {"order_id": 8}),
         ]
-        assert lab.exchange().status == 200
+        assert lab.exchange(len(bodies)).status == 200
 
 
 def post(lab: Lab, path: str, key: str = "", body: Any = None) -> requests.Response:

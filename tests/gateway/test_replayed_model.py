@@ -80,7 +80,7 @@ def test_model_answers_after_a_fault(lab: Lab, service: ScriptedUpstream, file: 
     replay(lab, file, faults={"faults": [{"fault": "unavailable", "links": "search"}]})
     assert requests.get(lab.url("search"), timeout=5).status_code == 503
     assert ask(lab) == "live"
-    assert lab.exchange().replay == ""
+    assert lab.exchange(2).replay == ""
 
 
 def test_fault_changes_the_recorded_reply(lab: Lab, service: ScriptedUpstream, file: Path) -> None:

@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from tests.support import until
 from wirefault.subjects.taps import watch_pipes
 from wirefault.subjects.taps.watch_pipes import PipeServers
 
@@ -30,6 +31,7 @@ def test_program_without_words_is_looked_at_again(monkeypatch: pytest.MonkeyPatc
         servers.look()
         assert servers.commands == []
         empty.clear()
+        until(lambda: words(server.pid), "sleep's command line")
         servers.look()
         assert servers.commands == ["sleep 30"]
         server.kill()
