@@ -110,6 +110,14 @@ EXCLUDED = {
             "tests/independent/test_recompute.py",
         ),
     },
+    "docs/model-on-your-machine.md": {
+        r"llama-server .*|ollama .*|vllm serve .*": ("the server and its model are the reader's", ""),
+        r"python examples/small_model/adapter.py .*": (
+            "it is in front of that server",
+            "tests/examples/test_small_model.py",
+        ),
+        r"export MODEL_BASE_URL=.*|MODEL_TIMEOUT=.*": ("it asks that server", "tests/agent/test_keys.py"),
+    },
     "docs/scripted-model.md": {
         r"MODEL=(record|replay) .*": (
             "it needs a paid key, and what that recorded",
