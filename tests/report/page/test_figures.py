@@ -30,7 +30,19 @@ _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _UNITS = (1.0, 100.0, 1000.0, 0.001)
 """Percent, milliseconds of seconds, and seconds of milliseconds."""
 _FREE = ("style", "script", "title", "h1", "code", "figcaption", "th", "dt", "nav", "caption")
-_FREE_CLASSES = ("tick", "unit", "label", "brand", "helps", "keys", "more", "ep", "legend", "provenance")
+_FREE_CLASSES = (
+    "tick",
+    "unit",
+    "label",
+    "brand",
+    "helps",
+    "keys",
+    "more",
+    "ep",
+    "legend",
+    "provenance",
+    "reply",
+)
 _VOID = ("meta", "input", "br", "rect", "line", "circle", "path")
 
 
@@ -173,6 +185,15 @@ def test_figures_of_a_comparison(tmp_path: Path) -> None:
     runs.run("run-1", "SSFSS")
     runs.run("run-2", "SFSFS")
     check(*reported(tmp_path, "compare", "run-1", "run-2"), 15)
+
+
+def test_figures_of_a_comparison_with_findings(tmp_path: Path) -> None:
+    killed_order(tmp_path / "logs")
+    doubled_order(tmp_path / "logs")
+    page, document = reported(tmp_path, "compare", "run-e", "run-b")
+    check(page, document, 30)
+    costs = document["figures"]["costs"]
+    assert (costs["episodes"], costs["first"]["calls"], costs["second"]["calls"]) == (1, 2, 2)
 
 
 @pytest.mark.slow

@@ -17,7 +17,14 @@ from click.testing import CliRunner
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from tests.judging.findings.traced import request
-from tests.report.page.recorded import HOSTILE, doubled_order, failed_command, false_success, synthetic
+from tests.report.page.recorded import (
+    HOSTILE,
+    doubled_order,
+    failed_command,
+    false_success,
+    killed_order,
+    synthetic,
+)
 from wirefault.cli.main import main
 from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.recorded import open_recording, recording_of
@@ -62,6 +69,19 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     assert finding.command.startswith("LOGS_DIR=") and finding.command.endswith("wirefault show run-b e1")
     [(name, [cell])] = content.matrix.rows if content.matrix else []
     assert (name, cell and cell.word, cell and cell.href) == ("tea", "HARM", "#ep/1/gateway-0:1")
+
+
+def test_comparison_says_who_reacted_on_which_side(tmp_path: Path) -> None:
+    first, second = killed_order(tmp_path), doubled_order(tmp_path)
+    content = comparison_content(first, second, compare(side_of(first), side_of(second)))
+    [card] = [each for each in content.findings if each.seen.endswith("1 of 1 episode of the second")]
+    assert card.actor == "agent's code or HTTP client"
+    assert card.seen == "in 0 of 1 episode of the first, in 1 of 1 episode of the second"
+    assert [row.name for row in card.costs] == ["this episode in the second", "in the first", "extra"]
+    assert card.injected.endswith("second: the lab injected lose_reply into shop: POST /orders")
+    assert [node.sides.agent for node in card.both_sides if node.sides] == [("nothing", "", "")]
+    assert "HARM by the agent's code or HTTP client: " in content.sentence
+    assert content.opened
 
 
 def test_both_sides_of_a_lost_reply_are_shown(tmp_path: Path) -> None:

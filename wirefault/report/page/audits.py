@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 
 from wirefault.audit.answers import Answer
 from wirefault.audit.groups import finding_groups
+from wirefault.audit.options import load_options
+from wirefault.audit.question import QUESTIONS
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
@@ -25,6 +27,7 @@ from wirefault.report.page.charts import latency_chart, provenance, request_tabl
 from wirefault.report.page.figures import arm_figures, link_figures
 from wirefault.report.page.findings import (
     actor_of,
+    changed_replies,
     cost_rows,
     evidence_anchor,
     example_text,
@@ -32,6 +35,7 @@ from wirefault.report.page.findings import (
     further,
     injected_text,
     repeating_layers,
+    reply_texts,
     who_text,
 )
 from wirefault.report.page.helps import HELPS
@@ -89,7 +93,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         commands=[
             (
                 "repeat the whole audit",
-                with_folder(f"wirefault audit --seed={saved.plan.seed} -- {command}", saved.logs),
+                with_folder(_again(saved), saved.logs),
             ),
             (
                 "keep it as an experiment",
@@ -105,6 +109,25 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         figures={"arms": arms, "episodes": episodes.rows, "links": links, "counts": counts},
         opened=first_to_open(cards, list(traces.values())),
     )
+
+
+def _again(saved: SavedExperiment) -> str:
+    """Return the command that asks the same questions again, under the same seed."""
+    wiring, options = saved.plan.configuration.wiring, load_options(saved)
+    words = [f"--seed={saved.plan.seed}"]
+    if wiring.intercept is not None and wiring.intercept.models == "scripted":
+        words.append("--scripted")
+    known = [question for question in QUESTIONS.values() if not question.needs_resume]
+    names = {question.name for question in options.questions if not question.needs_resume}
+    if names == {question.name for question in known}:
+        words.append("--all")
+    elif names != {question.name for question in known if question.default}:
+        words += [f"--ask={question.name}" for question in options.questions]
+    words += [f"--patience={options.patience:g}"] if options.patience else []
+    words += [f"--write={pattern}" for pattern in options.corrections.writes]
+    words += [f"--read={pattern}" for pattern in options.corrections.reads]
+    words += [f"--writes={options.writes}"] if options.writes else []
+    return shlex.join(["wirefault", "audit", *words, "--", *wiring.arguments[2:]])
 
 
 def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[str, Tone]:
@@ -187,7 +210,7 @@ def _audit_findings(
         key = shown_key(answer)
         example = traces.get(key)
         seen, of = group.times
-        layers = repeating_layers(example, group.worst.evidence) if example else []
+        layers = repeating_layers(example.trace, group.worst.evidence) if example else []
         keys = dict.fromkeys([key, *(each for of_one in group.answers for each in _seen_in(of_one))])
         alike = [traces[each] for each in keys if each in traces]
         yield FindingCard(
@@ -211,6 +234,8 @@ def _audit_findings(
             also=further(alike),
             example=example_text(alike) if alike else "",
             injected=injected_text(example, group.worst.evidence) if example else "",
+            replies=reply_texts(example, group.worst.rule, group.worst.evidence) if example else (),
+            both_sides=changed_replies(example, group.worst.evidence) if example else (),
         )
 
 

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from wirefault.experiments.compare import ArmComparison, Change, Comparison
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm, Recording
-from wirefault.judging.checker import SEVERITIES
-from wirefault.judging.findings.conduct import masked
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.report.comparison import comparison_sentences
 from wirefault.report.next_command import command_on_run
 from wirefault.report.page.charts import points_row, signed
-from wirefault.report.page.episode import RecordedEpisode, event_anchor
-from wirefault.report.page.findings import injected_text
+from wirefault.report.page.comparison_cards import (
+    NAMES,
+    BothSides,
+    Group,
+    cost_figures,
+    cost_table,
+    cost_text,
+    group_cards,
+    group_figures,
+    groups_in,
+    injected_on_both,
+    reaction_text,
+    worst_text,
+)
+from wirefault.report.page.episode import event_anchor
 from wirefault.report.page.parts import (
-    WORDS,
     Cell,
     Chart,
     Episodes,
@@ -32,6 +41,7 @@ from wirefault.report.page.parts import (
     Table,
     Tone,
     count_text,
+    first_to_open,
     judged_episodes,
 )
 from wirefault.report.page.phrase import Figure, Phrase, capitalised
@@ -42,12 +52,11 @@ _TONES: Mapping[Change, Tone] = {"worse": "bad", "not worse": "good", "unknown":
 _MAX_EPISODES = 200
 """Changed episodes of an arm that are shown."""
 _MAX_PROMPT = 80
-_COLUMNS = ("first", "second", "diverged at", "faults by the lab")
+_COLUMNS = ("first", "second", "diverged at", "faults by the lab", "who reacted", "cost")
 _MEASURES_NOTE = (
     "difference: of the rounded figures; a toxic is one delivered fault and can fail several tries, and tries"
     " also fail without a fault, so tries that failed and faults_delivered differ"
 )
-_Sides = tuple[Mapping[str, RecordedEpisode], Mapping[str, RecordedEpisode]]
 
 
 def comparison_content(first: Recording, second: Recording, comparison: Comparison) -> PageContent:
@@ -55,18 +64,24 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
     recordings = (first, second)
     episodes = Episodes(next(iter(first.arms.values())).logs, first.id)
     rows: list[tuple[str, Sequence[Cell | None]]] = []
-    arms: list[tuple[Summary, Summary]] = []
-    findings: list[dict[str, Any]] = []
+    summaries: list[tuple[Summary, Summary]] = []
+    arms: list[BothSides] = []
+    groups: list[Group] = []
     for arm in comparison.arms:
         (one, summary), (other, second_summary) = (judged_episodes(_arm_of(r, arm.arm)) for r in recordings)
-        arms.append((summary, second_summary))
-        findings += _finding_figures(_name(arm), (one.values(), other.values()))
-        rows += _changed_rows(episodes, arm, (one, other), (first.id, second.id))
-    sides = [_side_figures([pair[side] for pair in arms]) for side in (0, 1)]
+        summaries.append((summary, second_summary))
+        both = BothSides(episodes, (first.id, second.id), _name(arm), arm.arm, (one, other))
+        arms.append(both)
+        groups += groups_in(both)
+        rows += _changed_rows(both, arm)
+    groups.sort(key=lambda group: group.rank)
+    cards = group_cards(groups)
+    sides = [_side_figures([pair[side] for pair in summaries]) for side in (0, 1)]
     figures: dict[str, Any] = {
         **_change_counts(comparison),
         "sides": sides,
-        "findings": findings,
+        "findings": list(map(group_figures, groups)),
+        "costs": cost_figures(arms),
         "differences": [_differences(arm) for arm in comparison.arms],
         "episodes": episodes.rows,
     }
@@ -81,11 +96,12 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         title="Two recordings compared",
         kind="comparison",
         tone=_TONES[comparison.change],
-        verdict={"unknown": "perhaps worse"}.get(comparison.change, comparison.change),
-        sentence=_sentence(figures),
+        verdict=_verdict(comparison),
+        sentence=Phrase(_sentence(figures), *worst_text(groups)),
         facts=[
             ("first", Phrase(Figure(first.id, "first"), ": ", _side_text(sides[0], 0))),
             ("second", Phrase(Figure(second.id, "second"), ": ", _side_text(sides[1], 1))),
+            *(("cost of the " + NAMES[side], cost_text(figures["costs"], side)) for side in (0, 1)),
             *(("success" if "success" in line else "episodes", line) for line in lines),
         ],
         commands=[
@@ -98,10 +114,10 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
                 for word, recording in zip(("first", "second"), recordings, strict=True)
             ),
         ],
-        findings=[],
+        findings=cards,
         matrix=Matrix("Episodes whose outcome changed", "episode", _COLUMNS, rows) if rows else None,
         charts=list(_difference_chart(comparison.arms)),
-        tables=[*_finding_table(findings), *tables],
+        tables=[cost_table(figures["costs"]), *tables],
         episodes=episodes.cards,
         provenance=[
             ("evidence of the first", first.evidence.text),
@@ -109,7 +125,14 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         ],
         remarks=[f"{name} is in one of them only, and was not compared." for name in comparison.unmatched],
         figures=figures,
+        opened=first_to_open(cards, [each for both in arms for each in both.on_page]),
     )
+
+
+def _verdict(comparison: Comparison) -> str:
+    if not any(arm.has_success for arm in comparison.arms):
+        return "not judged"
+    return "perhaps worse" if comparison.change == "unknown" else comparison.change
 
 
 def _name(arm: ArmComparison) -> str:
@@ -198,42 +221,6 @@ def _sentence(figures: Mapping[str, Any]) -> Phrase:
     return capitalised(Phrase(*parts, "."))
 
 
-def _finding_figures(
-    arm: str, sides: tuple[Iterable[RecordedEpisode], Iterable[RecordedEpisode]]
-) -> list[dict[str, Any]]:
-    """Count the episodes with each finding on both sides, the worst first; notes are left out."""
-    rows: dict[tuple[str, str], tuple[Finding, list[set[str]]]] = {}
-    for place, side in enumerate(sides):
-        for episode in side:
-            for finding in episode.findings:
-                if finding.severity != "note":
-                    key = finding.rule, masked(finding.text)
-                    rows.setdefault(key, (finding, [set(), set()]))[1][place].add(finding.episode)
-    return [
-        {
-            "arm": arm,
-            "severity": finding.severity,
-            "rule": finding.rule,
-            "text": finding.text,
-            "first": len(counts[0]),
-            "second": len(counts[1]),
-        }
-        for finding, counts in sorted(rows.values(), key=lambda row: SEVERITIES.index(row[0].severity))
-    ]
-
-
-def _finding_table(findings: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
-    rows = []
-    for place, row in enumerate(findings):
-        at = ("figures", "findings", place)
-        text = Phrase(f"{row['arm']}: " if row["arm"] else "", Figure(row["text"], *at, "text"))
-        counts = [Figure(row[side], *at, side) for side in ("first", "second")]
-        rows.append((WORDS[row["severity"]], text, *counts))
-    if rows:
-        note = "in so many episodes of each recording; the text is one example's"
-        yield Table("Findings of each", ("", "finding", "first", "second"), rows, note)
-
-
 _LEADING = re.compile(r"([-+]?\d+(?:\.\d+)?)( %| s| USD)?(?![\w.])")
 
 
@@ -252,26 +239,35 @@ def _arm_of(recording: Recording, name: str) -> RecordedArm:
     return recording.arms.get(name) or recording.arm(None)
 
 
-def _changed_rows(
-    episodes: Episodes, arm: ArmComparison, sides: _Sides, ids: tuple[str, str]
-) -> Iterator[tuple[str, Sequence[Cell | None]]]:
+def _changed_rows(both: BothSides, arm: ArmComparison) -> Iterator[tuple[str, Sequence[Cell | None]]]:
     """Add both sides of each changed episode; yield its row, with the first request that differs."""
-    prefix = f"{name}, " if (name := _name(arm)) else ""
     for change in arm.changed[:_MAX_EPISODES]:
-        if any(change.episode not in side for side in sides):
+        if any(change.episode not in side for side in both.sides):
             continue
-        placed = [
-            episodes.add(
-                side[change.episode],
-                arm=f"{prefix}{name}",
-                shown_arm=arm.arm if prefix else "",
-                recording_id=recording_id,
-            )
-            for name, side, recording_id in zip(("first", "second"), sides, ids, strict=True)
-        ]
+        placed = [both.placed(side, change.episode) for side in (0, 1)]
         cells = [Cell(each.card.word, "plain", f"#{each.card.anchor}") for each in placed]
-        cells += [_divergence(placed), _faults(placed)]
-        yield f"{prefix}{change.episode}: {change.prompt[:_MAX_PROMPT]}", cells
+        cells += [
+            _divergence(placed),
+            Cell(injected_on_both(placed), "plain"),
+            Cell(_by_side(reaction_text, placed), "plain"),
+            Cell(_by_side(_cost, placed), "plain"),
+        ]
+        yield f"{both.prefix}{change.episode}: {change.prompt[:_MAX_PROMPT]}", cells
+
+
+def _by_side(text: Callable[[Placed], str], placed: Sequence[Placed]) -> Phrase:
+    return Phrase("first: ", text(placed[0]), "; second: ", text(placed[1]))
+
+
+def _cost(placed: Placed) -> Phrase:
+    row = placed.row
+    parts: list[str] = [placed.figure(count_text(row["calls"], "call"), "calls"), ", "]
+    parts.append(placed.figure(f"{row['seconds']:.2f} s", "seconds"))
+    if row["tokens"] is not None:
+        parts += [", ", placed.figure(f"{row['tokens']} tokens", "tokens")]
+    if row["usd"] is not None:
+        parts += [", ", placed.figure(f"{row['usd']:.4g} USD", "usd")]
+    return Phrase(*parts)
 
 
 def _divergence(placed: Sequence[Placed]) -> Cell:
@@ -289,12 +285,6 @@ def _divergence(placed: Sequence[Placed]) -> Cell:
     return Cell(
         Phrase("request ", number, ": first: ", sides[0], ", second: ", sides[1]), "plain", f"#{anchor}"
     )
-
-
-def _faults(placed: Sequence[Placed]) -> Cell:
-    """Say what the lab injected on each side."""
-    one, other = (injected_text(each, ()) or "none" for each in placed)
-    return Cell(f"first: {one}, second: {other}", "plain")
 
 
 def first_difference(

@@ -36,6 +36,7 @@ from wirefault.report.page.experiment_charts import (
 from wirefault.report.page.figures import RULED_OUT, arm_figures, link_figures, reached_figures
 from wirefault.report.page.findings import (
     actor_of,
+    changed_replies,
     cost_rows,
     example_text,
     finding_cards,
@@ -341,6 +342,7 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
             who=who_text(actor, (), example),
             example=example_text(episodes) if episodes else "",
             injected=injected_text(example, ()) if example else "",
+            both_sides=changed_replies(example, ()) if example else (),
             label=verdict,
             also=further(episodes),
             no_control=no_control(example, seen.calm) if example else "",

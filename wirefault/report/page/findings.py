@@ -10,6 +10,7 @@ from wirefault.judging.findings.finding import Finding
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.episode import Node, event_anchor
 from wirefault.report.page.figures import repeating_layer
 from wirefault.report.page.helps import HELPS
@@ -39,7 +40,7 @@ _WHO_OF_ACTOR: Mapping[str, str] = {
     "lab": "the lab",
 }
 _WRITES = ("write_repeated", "extra_writes", "duplicate")
-_MAX_REPLY = 160
+_MAX_REPLY, _MAX_CHANGED = 160, 2
 _MEASURABLE = 0.1
 """Share of the control's seconds below which more time is noise."""
 _ACTOR_OF_RULE: Mapping[str, str] = {
@@ -66,7 +67,7 @@ def finding_cards(
     cards = []
     for (severity, rule, _), members in groups.items():
         example, finding, place = members[0]
-        who = repeating_layers(example, finding.evidence)
+        who = repeating_layers(example.trace, finding.evidence)
         evidence = finding.evidence[0] if finding.evidence else ""
         cards.append(
             FindingCard(
@@ -85,7 +86,8 @@ def finding_cards(
                 no_control=no_control(example, calm),
                 example=example_text([each for each, _, _ in members]),
                 injected=injected_text(example, finding.evidence),
-                replies=reply_texts(example, finding) if rule in _WRITES else (),
+                replies=reply_texts(example, rule, finding.evidence),
+                both_sides=changed_replies(example, finding.evidence),
             )
         )
     cards += _outcome_cards(placed, calm, except_outcomes)
@@ -122,6 +124,7 @@ def _outcome_cards(
             no_control=no_control(example, calm),
             example=example_text(alike),
             injected=injected_text(example, ()),
+            both_sides=changed_replies(example, ()),
         )
 
 
@@ -283,9 +286,11 @@ def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str
     return f"{who}; the lab injected {faults}" if who and faults else who
 
 
-def reply_texts(example: Placed, finding: Finding) -> list[str]:
-    """Return what the upstream replied to each request of a repeated write, shortened."""
-    anchors = [event_anchor(example.card.number, id) for id in finding.evidence]
+def reply_texts(example: Placed, rule: str, evidence: Sequence[str]) -> list[str]:
+    """Return what the upstream replied to each request of a repeated write, shortened; else nothing."""
+    if rule not in _WRITES:
+        return []
+    anchors = [event_anchor(example.card.number, id) for id in evidence]
     nodes = {node.anchor: node for node in _all_nodes(example.card.nodes)}
     texts = []
     for node in (nodes[anchor] for anchor in anchors if anchor in nodes):
@@ -294,6 +299,14 @@ def reply_texts(example: Placed, finding: Finding) -> list[str]:
         if text:
             texts.append(text if len(text) <= _MAX_REPLY else f"{text[:_MAX_REPLY]} ...")
     return texts
+
+
+def changed_replies(example: Placed, evidence: Sequence[str]) -> list[Node]:
+    """Return the requests of the evidence whose reply the lab changed, else the first such one of all."""
+    anchors = {event_anchor(example.card.number, id) for id in evidence}
+    changed = [node for node in _all_nodes(example.card.nodes) if node.sides]
+    of_evidence = [node for node in changed if not anchors.isdisjoint((node.anchor, *node.others))]
+    return of_evidence[:_MAX_CHANGED] or changed[:1]
 
 
 def _all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
@@ -319,15 +332,15 @@ def _cost_row(name: str, placed: Placed) -> CostRow:
     )
 
 
-def repeating_layers(placed: Placed, evidence: Sequence[str]) -> list[Layer]:
+def repeating_layers(trace: EpisodeTrace, evidence: Sequence[str]) -> list[Layer]:
     """Return the layers that sent the requests of a finding again; empty if none was repeated."""
     ids = {id.rpartition("/")[2] for id in evidence}
     requests: list[Request] = [
         request
-        for request in placed.trace.requests
+        for request in trace.requests
         if not ids.isdisjoint(id.rpartition("/")[2] for id in request.ids)
     ]
-    layers = (repeating_layer(placed.trace, each) for each in requests)
+    layers = (repeating_layer(trace, each) for each in requests)
     return list(dict.fromkeys(layer for layer in layers if layer))
 
 

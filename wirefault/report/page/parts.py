@@ -20,7 +20,7 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.next_command import episode_command, repeat_command
-from wirefault.report.page.episode import EpisodeCard, RecordedEpisode, episode_card
+from wirefault.report.page.episode import EpisodeCard, Node, RecordedEpisode, episode_card
 from wirefault.report.page.figures import episode_figures
 from wirefault.report.page.phrase import Figure
 
@@ -80,6 +80,8 @@ class FindingCard:
     """The lab's part in the example."""
     replies: Sequence[str] = ()
     """Bodies of the replies to a repeated write, shortened."""
+    both_sides: Sequence[Node] = ()
+    """Requests of the example whose reply the lab changed: as upstream and agent saw it."""
 
     @property
     def word(self) -> str:

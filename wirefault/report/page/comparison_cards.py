@@ -1,0 +1,275 @@
+"""Findings and cost of two recordings side by side: who did it, on which side, and what each cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wirefault.judging.checker import SEVERITIES
+from wirefault.judging.findings.conduct import masked
+from wirefault.judging.findings.finding import Finding
+from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.report.page.episode import RecordedEpisode
+from wirefault.report.page.figures import episode_figures
+from wirefault.report.page.findings import (
+    actor_of,
+    changed_replies,
+    cost_rows,
+    example_text,
+    extra_row,
+    finding_anchor,
+    further,
+    injected_text,
+    repeating_layers,
+    reply_texts,
+    who_text,
+)
+from wirefault.report.page.helps import HELPS
+from wirefault.report.page.parts import WORDS, Episodes, FindingCard, Placed, Table, count_text
+from wirefault.report.page.phrase import Figure, Phrase, joined
+
+NAMES = ("first", "second")
+_MEASURES: Mapping[str, str] = {"calls": "{:d}", "seconds": "{:.2f}", "tokens": "{:d}", "usd": "{:.4g}"}
+_UNITS: Mapping[str, str] = {"calls": "calls", "seconds": "s", "tokens": "model tokens", "usd": "USD"}
+
+
+@dataclass
+class BothSides:
+    """An arm of both recordings, by episode; each episode comes on the page once."""
+
+    episodes: Episodes
+    ids: tuple[str, str]
+    """Of the recordings."""
+    name: str
+    """Of the arm; empty for a lone run."""
+    arm: str
+    """Its name in commands."""
+    sides: tuple[Mapping[str, RecordedEpisode], Mapping[str, RecordedEpisode]]
+    _placed: dict[tuple[int, str], Placed] = field(default_factory=dict)
+
+    @property
+    def on_page(self) -> list[Placed]:
+        return list(self._placed.values())
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.name}, " if self.name else ""
+
+    def placed(self, side: int, key: str) -> Placed:
+        """Return an episode of a side, on the page from now on."""
+        if (side, key) not in self._placed:
+            self._placed[side, key] = self.episodes.add(
+                self.sides[side][key],
+                arm=f"{self.prefix}{NAMES[side]}",
+                shown_arm=self.arm if self.name else "",
+                recording_id=self.ids[side],
+            )
+        return self._placed[side, key]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A finding, in the same words up to numbers, by episode of each side."""
+
+    both: BothSides
+    seen: tuple[dict[str, Finding], dict[str, Finding]]
+
+    @property
+    def side(self) -> int:
+        """The side that shows it in more episodes."""
+        return 0 if len(self.seen[0]) > len(self.seen[1]) else 1
+
+    @property
+    def key(self) -> str:
+        """The episode that shows it; if possible one that shows it on that side alone."""
+        own, other = self.seen[self.side], self.seen[1 - self.side]
+        counterparts = self.both.sides[1 - self.side]
+        return min(own, key=lambda key: (key in other, key not in counterparts))
+
+    @property
+    def finding(self) -> Finding:
+        return self.seen[self.side][self.key]
+
+    @property
+    def actor(self) -> str:
+        return _actor(self.both.sides[self.side][self.key], self.finding)
+
+    @property
+    def rank(self) -> tuple[int, bool]:
+        """The worst first; of these, what differs between the sides."""
+        alike = len(self.seen[0]) == len(self.seen[1])
+        return SEVERITIES.index(self.finding.severity), alike
+
+
+def _actor(episode: RecordedEpisode, finding: Finding) -> str:
+    return actor_of(finding.rule, repeating_layers(episode.trace, finding.evidence))
+
+
+def groups_in(both: BothSides) -> list[Group]:
+    """Group the findings of both sides; notes are left out."""
+    groups: dict[tuple[str, str, str], Group] = {}
+    for side, episodes in enumerate(both.sides):
+        for key, episode in episodes.items():
+            for finding in episode.findings:
+                if finding.severity != "note":
+                    alike = finding.severity, finding.rule, masked(finding.text)
+                    groups.setdefault(alike, Group(both, ({}, {}))).seen[side].setdefault(key, finding)
+    return list(groups.values())
+
+
+def group_figures(group: Group) -> dict[str, Any]:
+    finding = group.finding
+    return {
+        "arm": group.both.name,
+        "severity": finding.severity,
+        "rule": finding.rule,
+        "text": finding.text,
+        "actor": group.actor,
+        "episode": group.key,
+        "side": NAMES[group.side],
+        **{name: len(seen) for name, seen in zip(NAMES, group.seen, strict=True)},
+        **{f"of_{name}": len(side) for name, side in zip(NAMES, group.both.sides, strict=True)},
+    }
+
+
+def group_cards(groups: Sequence[Group]) -> list[FindingCard]:
+    """Return a card for each group: who did it, on which side how often, and what both sides cost."""
+    return [_card(place, group) for place, group in enumerate(groups)]
+
+
+def _card(place: int, group: Group) -> FindingCard:
+    side, key, finding = group.side, group.key, group.finding
+    example = group.both.placed(side, key)
+    twin = group.both.placed(1 - side, key) if key in group.both.sides[1 - side] else None
+    layers = repeating_layers(example.trace, finding.evidence)
+    costs = cost_rows(example, [], (f"this episode in the {NAMES[side]}", ""))
+    if twin is not None:
+        costs += [*cost_rows(twin, [], (f"in the {NAMES[1 - side]}", "")), extra_row(example, twin)]
+    pair = [example, twin] if side == 0 else [twin, example]
+    evidence = finding.evidence[0] if finding.evidence else ""
+    at = ("figures", "findings", place)
+    arm = [f"arm {group.both.name}: "] if group.both.name else []
+    return FindingCard(
+        finding.severity,
+        finding.rule,
+        Figure(finding.text, *at, "text"),
+        Phrase(*arm, _count(group, at, 0), ", ", _count(group, at, 1)),
+        costs,
+        HELPS.get(finding.rule, ""),
+        f"#{finding_anchor(example, evidence)}",
+        example.card.command,
+        example.card.repeat,
+        group.actor,
+        who_text(group.actor, layers, example),
+        also=further([example, *(group.both.placed(side, each) for each in group.seen[side])]),
+        no_control="" if twin is not None else "not compared: the other recording has not this episode",
+        example=Phrase(example_text([example]), f", of the {NAMES[side]}"),
+        injected=injected_on_both([each for each in pair if each is not None]) if twin else "",
+        replies=reply_texts(example, finding.rule, finding.evidence),
+        both_sides=changed_replies(example, finding.evidence),
+    )
+
+
+def _count(group: Group, at: Sequence[str | int], side: int) -> Phrase:
+    name = NAMES[side]
+    count = Figure(len(group.seen[side]), *at, name)
+    of = Figure(count_text(len(group.both.sides[side]), "episode"), *at, f"of_{name}")
+    return Phrase("in ", count, " of ", of, f" of the {name}")
+
+
+def worst_text(groups: Sequence[Group]) -> Iterator[str]:
+    """Yield a sentence about the worst finding that one side shows more often, if there is one."""
+    for place, group in enumerate(groups):
+        if len(group.seen[0]) != len(group.seen[1]):
+            at = ("figures", "findings", place)
+            yield f" {WORDS[group.finding.severity]} by the {group.actor}: "
+            yield from (Figure(group.finding.text, *at, "text"), ": ")
+            yield from (_count(group, at, 0), ", ", _count(group, at, 1), ".")
+            return
+
+
+def injected_on_both(placed: Sequence[Placed]) -> str:
+    """Say which faults the lab injected on each side."""
+    one, other = (injected_text(each, ()) or "none" for each in placed)
+    return f"first: {one}, second: {other}"
+
+
+def reaction_text(placed: Placed) -> Phrase:
+    """Say who reacted, and how: the worst finding, else the outcome."""
+    findings = [each for each in placed.findings if each.severity != "note"]
+    if findings:
+        place, finding = min(
+            ((place, each) for place, each in enumerate(placed.findings) if each in findings),
+            key=lambda pair: SEVERITIES.index(pair[1].severity),
+        )
+        return Phrase(
+            f"{_actor(placed.episode, finding)}: ", placed.figure(finding.text, "findings", place, "text")
+        )
+    outcome = placed.judged.outcome
+    if OUTCOMES[outcome].tone == "good":
+        return Phrase("no finding")
+    why = [": ", placed.figure(placed.judged.why, "why")] if placed.judged.why else []
+    return Phrase(actor_of(outcome), *why)
+
+
+def cost_figures(arms: Sequence[BothSides]) -> dict[str, Any]:
+    """Add up calls, seconds, tokens and money of each side, over the episodes that both have.
+
+    Without a common episode: over all of each side, with no difference. A measure that an episode of a pair
+    has not counts for neither.
+    """
+    rows = [
+        [episode_figures("", side[key]) for side in arm.sides]
+        for arm in arms
+        for key in arm.sides[0]
+        if key in arm.sides[1]
+    ]
+    lone = [
+        [episode_figures("", each) for arm in arms for each in arm.sides[side].values()] for side in (0, 1)
+    ]
+    whole: dict[str, Any] = {"paired": bool(rows), "episodes": len(rows)}
+    sums: list[dict[str, float | None]] = [{}, {}]
+    for name in _MEASURES:
+        both = [pair for pair in rows if all(each[name] is not None for each in pair)]
+        for side in (0, 1):
+            values = [pair[side][name] for pair in both]
+            if not rows:
+                values = [row[name] for row in lone[side] if row[name] is not None]
+            sums[side][name] = round(sum(values), 6) if values else None
+    one, other = sums
+    differences = {
+        name: None if one[name] is None or other[name] is None else round(other[name] - one[name], 6)  # type: ignore[operator]
+        for name in _MEASURES
+    }
+    return {**whole, "first": one, "second": other, "difference": differences if rows else None}
+
+
+def cost_text(costs: Mapping[str, Any], side: int) -> Phrase:
+    """Return the cost of a side in words."""
+    name = NAMES[side]
+    parts: list[str] = [
+        Figure(f"{form.format(value)} {_UNITS[key]}", "figures", "costs", name, key)
+        for key, form in _MEASURES.items()
+        if (value := costs[name][key]) is not None
+    ]
+    over = Figure(count_text(costs["episodes"], "episode"), "figures", "costs", "episodes")
+    scope = [", over the ", over, " that both have"] if costs["paired"] else [", over all its episodes"]
+    return Phrase(joined(", ", parts), *scope)
+
+
+def cost_table(costs: Mapping[str, Any]) -> Table:
+    rows = []
+    for key, form in _MEASURES.items():
+        cells = [
+            "not reported" if costs[name][key] is None else Figure(form.format(costs[name][key]), *at, key)
+            for name in NAMES
+            for at in [("figures", "costs", name)]
+        ]
+        change = (costs["difference"] or {}).get(key)
+        text = form.replace("{:", "{:+").format(change) if change else "0"
+        at = ("figures", "costs", "difference", key)
+        cells.append("–" if change is None else Figure(text, *at))
+        rows.append((_UNITS[key], *cells))
+    note = "over the episodes that both have" if costs["paired"] else "over all of each: they share none"
+    return Table("Cost of each", ("", *NAMES, "difference"), rows, note)
