@@ -6,50 +6,66 @@ import json
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections.abc import Collection, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from typing import Any
 
 from bench.findings.environments import EXAMPLES, ROOT, InstalledAgent, agents, prepare_all
 from bench.findings.example_lab import ExampleLab, example_lab
-from bench.findings.observed import Observed, observe
+from bench.findings.observed import Behaviour, Observed, behaviours, observe
 from bench.findings.page import page
 from bench.findings.trials import PROMPT, TRIALS, Trial
+from bench.measured import read_cells, write_cells
 
 PAGE = ROOT / "docs" / "findings.md"
+MEASURED = Path(__file__).with_name("measured.json")
 # a run mostly waits for timeouts, but with more at once the machine would distort the figures
 _AT_ONCE = 4
 
 
 def main() -> int:
-    """Return 0 if every example ran under every trial."""
+    """Return 0 if every chosen example ran under every trial, with each seed."""
     parser = ArgumentParser("python -m bench.findings", description=__doc__)
-    parser.add_argument(
-        "--only",
-        default="",
-        help="run only these examples (comma-separated), and print the page instead of writing it",
-    )
+    parser.add_argument("--only", default="", help="measure only these examples (comma-separated)")
+    parser.add_argument("--page", action="store_true", help="write the page from the last measurement")
     parser.add_argument(
         "--at-once", type=int, default=_AT_ONCE, help=f"number of examples at once; default {_AT_ONCE}"
     )
     options = parser.parse_args()
-    missing = prepare_all()
-    chosen = _chosen(options.only.split(","), missing)
+    missing = {} if options.page else prepare_all()
+    chosen = [] if options.page else _chosen(options.only.split(","), missing)
+    measured = read_cells(MEASURED)
     with (
         tempfile.TemporaryDirectory(prefix="findings-") as folder,
         ProcessPoolExecutor(options.at_once) as pool,
     ):
-        runs = pool.map(_run_all, chosen, [Path(folder)] * len(chosen))
-        results = {agent.name: observed for agent, observed in zip(chosen, runs, strict=True)}
-    complete = {name: results[name] for name in sorted(results) if len(results[name]) == len(TRIALS)}
-    text = page({name: _versions(name) for name in complete}, complete)
-    if options.only:
-        print(text)
-    else:
-        PAGE.write_text(text, encoding="utf-8")
+        running = {pool.submit(_run_all, agent, Path(folder)): agent.name for agent in chosen}
+        for future in as_completed(running):
+            measured[running[future]] = future.result()
+            write_cells(MEASURED, dict(sorted(measured.items())))
+    PAGE.write_text(page_text(), encoding="utf-8")
     for name, reason in sorted(missing.items()):
         print(f"examples/frameworks/{name} cannot run here: {reason}", file=sys.stderr)
-    return 0 if len(complete) == len(chosen) and not missing else 1
+    incomplete = [
+        agent.name for agent in chosen if any(_lacks(measured[agent.name], each) for each in TRIALS)
+    ]
+    for name in incomplete:
+        print(f"{name}: the lab failed in some of its runs", file=sys.stderr)
+    return 1 if incomplete or missing else 0
+
+
+def page_text() -> str:
+    """Return docs/findings.md, from the last measurement."""
+    results = {
+        name: {trial: [Behaviour.load(each) for each in cell] for trial, cell in cells.items()}
+        for name, cells in read_cells(MEASURED).items()
+    }
+    return page({name: _versions(name) for name in results}, results)
+
+
+def _lacks(cells: Mapping[str, Sequence[Mapping[str, Any]]], trial: Trial) -> bool:
+    return sum(len(each["seconds"]) for each in cells.get(trial.name, ())) < len(trial.seeds)
 
 
 def _chosen(only: Sequence[str], missing: Collection[str]) -> list[InstalledAgent]:
@@ -58,27 +74,28 @@ def _chosen(only: Sequence[str], missing: Collection[str]) -> list[InstalledAgen
     return [agent for agent in there if agent.name in only or only == [""]]
 
 
-def _run_all(agent: InstalledAgent, folder: Path) -> dict[str, Observed]:
-    """Return the observation of each trial. An invalid trial is repeated once."""
-    observed: dict[str, Observed] = {}
+def _run_all(agent: InstalledAgent, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the behaviours under each trial. A run in which the lab failed is repeated once."""
     home = folder / agent.name
     home.mkdir()
+    cells = {}
     with example_lab(agent, home, PROMPT) as lab:
-        for trial in (*TRIALS, *TRIALS):
-            if trial.name not in observed:
-                seen = _observe(lab, trial)
-                result = f"invalid, {seen}" if isinstance(seen, str) else seen.end
-                print(f"{agent.name}, {trial.name}: {result}", file=sys.stderr, flush=True)
-                observed |= {} if isinstance(seen, str) else {trial.name: seen}
-    return observed
+        for trial in TRIALS:
+            tries = (_observe(lab, trial, seed) or _observe(lab, trial, seed) for seed in trial.seeds)
+            seen = behaviours(run for run in tries if run)
+            cells[trial.name] = [each.dump() for each in seen]
+            ends = ", ".join(f"{each.first.end} {len(each.seconds)} times" for each in seen)
+            print(f"{agent.name}, {trial.name}: {ends}", file=sys.stderr, flush=True)
+    return cells
 
 
-def _observe(lab: ExampleLab, trial: Trial) -> Observed | str:
-    """Run one trial; return its observation, or the reason if the lab failed."""
+def _observe(lab: ExampleLab, trial: Trial, seed: int) -> Observed | None:
+    """Run one trial; return its observation, or nothing if the lab failed."""
     lab.model.persona, before = trial.persona, lab.shop.orders()
-    run = lab.run(trial.settings)
+    run = lab.run(trial.settings(seed))
     if run.failure:
-        return run.failure
+        print(f"invalid, {run.failure}", file=sys.stderr, flush=True)
+        return None
     [episode] = run.summary.as_json()["episodes"]
     delivered = [fault["kind"] for fault in episode["faults"] if fault["delivered"]]
     run_folder = lab.configuration.logs / "runs" / run.record.run_id

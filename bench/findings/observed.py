@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any, Literal
 
@@ -55,6 +55,36 @@ class Observed:
     answer: str
     error: str
     source: Source
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Runs that ended alike: the first of them, and the seconds of each."""
+
+    first: Observed
+    seconds: Sequence[float]
+
+    @classmethod
+    def load(cls, values: Mapping[str, Any]) -> Behaviour:
+        """Return the behaviour from its JSON."""
+        first = {**values["first"], "delivered": tuple(values["first"]["delivered"])}
+        requests = {name: LinkRequests(**first[name]) for name in ("model", "shop")}
+        return cls(Observed(**{**first, **requests}), values["seconds"])
+
+    def dump(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {"first": asdict(self.first), "seconds": list(self.seconds)}
+
+
+def behaviours(runs: Iterable[Observed]) -> list[Behaviour]:
+    """Return the runs by what they did, the most frequent first. Texts and times may differ."""
+    alike: dict[Any, list[Observed]] = {}
+    for run in runs:
+        requests = (run.model, run.shop, run.orders, bool(run.tool_result))
+        did = (run.end, run.source, *requests, run.delivered, run.streams)
+        alike.setdefault(did, []).append(run)
+    by_count = sorted(alike.values(), key=len, reverse=True)
+    return [Behaviour(each[0], [round(run.seconds, 1) for run in each]) for each in by_count]
 
 
 def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stderr: str) -> Observed:

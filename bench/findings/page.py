@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from bench.findings.observed import LinkRequests, Observed
-from bench.findings.trials import BOUND_S, CALM, PROMPT, SEED, TRIALS, Trial
+from bench.findings.observed import Behaviour, LinkRequests, Observed
+from bench.findings.trials import BOUND_S, CALM, FEW_SEEDS, PROMPT, SEEDS, TRIALS, Trial
+from wirefault.stats.exact import clopper_pearson
+from wirefault.stats.rates import percent
 
-Results = Mapping[str, Mapping[str, Observed]]  # by example, then by trial
+Results = Mapping[str, Mapping[str, Sequence[Behaviour]]]  # by example, then by trial
 _MAX_TOOL_TEXT = 320
+_MANY, _FEW = len(SEEDS), len(FEW_SEEDS)
+_ALL = 100 * (clopper_pearson(len(SEEDS), len(SEEDS)) or (0, 1))[0]
 INTRODUCTION = f"""\
 # How agent frameworks react to faults
 
 <!-- made by `make findings`; do not edit -->
 
-Each agent of `examples/frameworks` ran once under each fault below, with its framework's **defaults**:
-only the model's name and two tools were set. The prompt was `{PROMPT}`. Its tool sends `POST /orders`
-without an idempotency key, and raises an exception if it gets no 2xx. Every run has seed {SEED}, and is
-stopped {BOUND_S} s after its start.
+Each agent of `examples/frameworks` ran {_MANY} times under each fault below ({_FEW} times where agents
+wait long), with its framework's **defaults**: only the model's name and two tools were set. The prompt was
+`{PROMPT}`. Its tool sends `POST /orders` without an idempotency key, and raises an exception if it gets no
+2xx. The runs of a cell have the seeds 1 to {_MANY} (to {_FEW}); each is stopped {BOUND_S} s after its start.
 
 - **The framework decides** how often a request is sent again, whether an exception of a tool is handed to
   the model or ends the program, which tool result the model gets then, and how long it waits.
@@ -35,13 +39,17 @@ exceptions. `smolagents` reports an error to the model in the user's message and
 scripted model then does not know which call to repeat, so a real model may differ from its row under
 *insistent model*.
 
-These are single runs of one prompt, not rates. Seconds count from the first request to the end of the
-program, on a machine that is busy with other runs, so they are approximate. `make findings` repeats all runs.
+Each table has a row for each behaviour, with its runs and the 90 % interval of its rate (Clopper and
+Pearson): an agent that did the same in all {_MANY} runs does so at a rate of at least {_ALL:.0f} %. The seed
+decides when and where a fault acts within its bounds, and the model is scripted, so these rates do not say
+how often a real model does so. Seconds count from the first request to the end of the program, on a machine
+that is busy with other runs, so they are approximate. `make findings` repeats all runs.
 """
 GLANCE = """\
 *Error as answer*: it ended with exit code 0, and its answer is the error's text. *No answer*: it ended with
-exit code 0 and printed nothing. *Tries*: HTTP requests to the model for one logical call. *> 90 s*: it was
-still waiting, or trying, when it was stopped 90 s after its first request.
+exit code 0 and printed nothing. *Tries*: HTTP requests to the model for one logical call. *> 110 s*: it was
+still waiting, or trying, when it was stopped that long after its first request. All runs of a cell did what
+it says, unless it has counts.
 """
 
 
@@ -54,7 +62,7 @@ def page(versions: Mapping[str, str], results: Results, trials: Sequence[Trial] 
 
 
 def _versions(versions: Mapping[str, str], results: Results) -> str:
-    rows = [(f"`{name}`", versions[name], _calm(results[name][CALM.name])) for name in results]
+    rows = [(f"`{name}`", versions[name], _cell(results[name][CALM.name], _calm)) for name in results]
     return "## Versions\n\n" + _table(("example", "versions", "without a fault"), rows)
 
 
@@ -66,15 +74,29 @@ def _calm(observed: Observed) -> str:
 
 
 def _glance(trials: Sequence[Trial], results: Results) -> str:
-    rows = [(f"`{name}`", *(_short(seen[trial.name]) for trial in trials)) for name, seen in results.items()]
+    rows = [
+        (f"`{name}`", *(_cell(seen[trial.name], _short) for trial in trials))
+        for name, seen in results.items()
+    ]
     return f"## At a glance\n\n{GLANCE}\n" + _table(("example", *(trial.name for trial in trials)), rows)
+
+
+def _cell(seen: Sequence[Behaviour], text: Callable[[Observed], str]) -> str:
+    """Return the behaviours with equal texts once; with counts if there are several."""
+    counts: dict[str, int] = {}
+    for each in seen:
+        counts[text(each.first)] = counts.get(text(each.first), 0) + len(each.seconds)
+    runs = sum(counts.values())
+    return "; ".join(
+        f"{words} ({count} of {runs})" if len(counts) > 1 else words for words, count in counts.items()
+    )
 
 
 def _short(observed: Observed) -> str:
     if not observed.delivered:
         return "not affected"
     error_as_answer = observed.end == "answered" and observed.source == "neither"
-    ends = {"crashed": "crash", "still running": f"> {observed.seconds:.0f} s"}
+    ends = {"crashed": "crash", "still running": f"> {observed.seconds // 10 * 10:.0f} s"}
     parts = ["**error as answer**" if error_as_answer else ends.get(observed.end, observed.end)]
     parts += [f"**{observed.orders} orders**"] * (observed.orders > 1)
     repeated = observed.model.tries - observed.model.calls
@@ -83,34 +105,45 @@ def _short(observed: Observed) -> str:
 
 
 def _section(trial: Trial, results: Results) -> str:
-    rows = [(f"`{name}`", *_row(trial, by_trial[trial.name])) for name, by_trial in results.items()]
-    head = ("example", "ends", "HTTP tries at the model", "HTTP tries at the shop", "orders")
+    rows = [
+        (f"`{name}`", *_row(trial, each, sum(len(other.seconds) for other in by_trial[trial.name])))
+        for name, by_trial in results.items()
+        for each in by_trial[trial.name]
+    ]
+    head = ("example", "runs", "ends", "HTTP tries at the model", "HTTP tries at the shop", "orders")
     return (
         f"## {trial.name[0].upper()}{trial.name[1:]}\n\n{trial.says[0].upper()}{trial.says[1:]}.\n\n"
         + _table((*head, "tool result that the model received"), rows)
     )
 
 
-def _row(trial: Trial, observed: Observed) -> tuple[str, ...]:
+def _row(trial: Trial, behaviour: Behaviour, runs: int) -> tuple[str, ...]:
+    observed, alike = behaviour.first, len(behaviour.seconds)
+    low, high = clopper_pearson(alike, runs) or (0.0, 1.0)
+    rate = f"{alike} of {runs} [{percent(low)}, {percent(high)}]"
     if not observed.delivered:
-        return (
-            "not affected: it uses no event streams" if "stream" in trial.name else "not affected",
-            *[""] * 4,
-        )
+        reason = "not affected: it uses no event streams" if "stream" in trial.name else "not affected"
+        return (rate, reason, *[""] * 4)
     orders = f"**{observed.orders}**" if observed.orders > 1 else str(observed.orders)
-    return (_end(observed), _tries(observed.model), _tries(observed.shop), orders, _tool_result(observed))
+    tries = (_tries(observed.model), _tries(observed.shop))
+    return (rate, _end(observed, _seconds(behaviour)), *tries, orders, _tool_result(observed))
 
 
-def _end(observed: Observed) -> str:
+def _seconds(behaviour: Behaviour) -> str:
+    low, high = (f"{end:.0f}" for end in (min(behaviour.seconds), max(behaviour.seconds)))
+    return f"{low} s" if low == high else f"{low} to {high} s"
+
+
+def _end(observed: Observed, seconds: str) -> str:
     if observed.end == "still running":
-        return f"still running after {observed.seconds:.0f} s"
+        return f"still running after {seconds}"
     if observed.end == "crashed":
-        return f"**crash** after {observed.seconds:.0f} s: `{_code(observed.error)}`"
+        return f"**crash** after {seconds}: `{_code(observed.error)}`"
     if observed.end == "no answer":
-        return f"exit code 0 after {observed.seconds:.0f} s, **without an answer**"
+        return f"exit code 0 after {seconds}, **without an answer**"
     if observed.source == "neither":
         return f"**takes the error for the result**: answers `{_code(observed.answer)}`"
-    return f"answers with the {observed.source}'s words after {observed.seconds:.0f} s"
+    return f"answers with the {observed.source}'s words after {seconds}"
 
 
 def _tries(requests: LinkRequests) -> str:

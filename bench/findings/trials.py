@@ -11,7 +11,8 @@ from wirefault.model_server.decide import Persona
 
 PROMPT = 'Order 2 "green tea"'
 BOUND_S = 120
-SEED = 1
+SEEDS, FEW_SEEDS = range(1, 11), range(1, 6)
+"""Each trial runs once with each seed; those that wait for their bound have fewer."""
 _ORDERS = {"links": "shop", "only": {"method": "POST"}}
 _EARLY = {"with": {"at": "connect"}}
 _FIRST = {"first": 1, "of": "try"}
@@ -19,18 +20,18 @@ _FIRST = {"first": 1, "of": "try"}
 
 @dataclass(frozen=True)
 class Trial:
-    """A fault set for one run. ``says`` describes it on the page; ``persona`` is the scripted model's."""
+    """A fault set. ``says`` describes it on the page; ``persona`` is the scripted model's."""
 
     name: str
     says: str
     faults: Mapping[str, Any] = field(default_factory=dict)
     persona: Persona = Persona.DILIGENT
+    seeds: range = SEEDS
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Return the settings of its run."""
+    def settings(self, seed: int) -> dict[str, Any]:
+        """Return the settings of its run with this seed."""
         faults = {"faults": json.dumps(self.faults)} if self.faults else {}
-        return {"seed": SEED, "attempt_time": BOUND_S, **faults}
+        return {"seed": seed, "attempt_time": BOUND_S, **faults}
 
 
 def _once(fault: str, **where: Any) -> dict[str, Any]:
@@ -63,7 +64,12 @@ TRIALS = (
         Persona.STUBBORN,
     ),
     Trial("tool error", "the shop answers each order with 503", _always("unavailable", **_ORDERS)),
-    Trial("tool hangs", "the shop executes each order and never answers", _always("hang", **_ORDERS)),
+    Trial(
+        "tool hangs",
+        "the shop executes each order and never answers",
+        _always("hang", **_ORDERS),
+        seeds=FEW_SEEDS,
+    ),
     Trial(
         "tool's server dies",
         "the shop's server dies on each order: the connection is reset",
@@ -74,8 +80,9 @@ TRIALS = (
         "rate limits",
         "the model's API answers everything with 429 and Retry-After: 1",
         _at_model("rate_limit", **{"with": {"retry_after": 1}}),
+        seeds=FEW_SEEDS,
     ),
-    Trial("model hangs", "the model never answers", _at_model("hang")),
+    Trial("model hangs", "the model never answers", _at_model("hang"), seeds=FEW_SEEDS),
     Trial(
         "model's server dies",
         "the model's server dies on each request: the connection is reset",

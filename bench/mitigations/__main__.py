@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.findings.environments import ROOT
+from bench.measured import read_cells, write_cells
 from bench.mitigations.cells import FAMILIES, Family
 from bench.mitigations.measuring import measure_arm, prepare, tables_of
 from bench.mitigations.page import page
@@ -34,7 +34,7 @@ def main() -> int:
     options = parser.parse_args()
     if options.arm:
         return _repeat(options)
-    measured = read_measured()
+    measured = read_cells(MEASURED)
     failed = 0
     if not options.page:
         for family in FAMILIES:
@@ -42,26 +42,10 @@ def main() -> int:
                 facts = _measured_family(family, options.at_once)
                 failed += len(family.arms) - len(facts)
                 measured = {**measured, family.name: _as_json(family, facts)}
-                write_measured(measured)
+                write_cells(MEASURED, measured)
                 PAGE.write_text(page_text(), encoding="utf-8")
     PAGE.write_text(page_text(), encoding="utf-8")
     return 1 if failed else 0
-
-
-def write_measured(measured: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write the cells, one a line, so that a diff shows which were measured again."""
-    families = [
-        f"{json.dumps(family)}: {{\n"
-        + ",\n".join(f" {json.dumps(trial)}: {json.dumps(cell)}" for trial, cell in cells.items())
-        + "\n}"
-        for family, cells in measured.items()
-    ]
-    MEASURED.write_text("{\n" + ",\n".join(families) + "\n}\n", encoding="utf-8")
-
-
-def read_measured() -> dict[str, Any]:
-    """Return the last measurement; empty without one."""
-    return json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
 
 
 def page_text() -> str:
@@ -70,7 +54,7 @@ def page_text() -> str:
     for name in dict.fromkeys(family.environment for family in FAMILIES):
         lines = Path(__file__).with_name(f"{name}.requirements.txt").read_text(encoding="utf-8").split()
         versions[name] = [line.replace("==", " ") for line in lines]
-    return page(read_measured(), versions)
+    return page(read_cells(MEASURED), versions)
 
 
 def _measured_family(family: Family, at_once: int) -> dict[str, dict[str, ArmFacts]]:
@@ -115,7 +99,7 @@ def _repeat(options: Namespace) -> int:
     outside = 0
     for trial in trials:
         rate = facts[trial.name].success
-        cell = read_measured().get(family.name, {}).get(trial.name, {}).get("table", {}).get("arms", ())
+        cell = read_cells(MEASURED).get(family.name, {}).get(trial.name, {}).get("table", {}).get("arms", ())
         before = next((each["success"] for each in cell if each["arm"] == options.arm), None)
         share = rate.k / rate.n if rate.n else None
         is_within = before is not None and share is not None and before["low"] <= share <= before["high"]

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from bench.findings.environments import EXAMPLES, environments
-from bench.findings.observed import LinkRequests, Observed, exception_in, orders_in, tool_result_in
+from bench.findings.observed import (
+    Behaviour,
+    LinkRequests,
+    Observed,
+    behaviours,
+    exception_in,
+    orders_in,
+    tool_result_in,
+)
 from bench.findings.page import page
 from bench.findings.trials import CALM, TRIALS
 
@@ -91,8 +99,17 @@ def observation(**fields: object) -> Observed:
 )
 def test_table_row_matches_observation(fields: dict[str, object], sentence: str) -> None:
     trial = TRIALS[1]
-    text = page({"x": "x 1"}, {"x": {CALM.name: observation(), trial.name: observation(**fields)}}, [trial])
-    assert sentence in text
+    cells = {CALM.name: behaviours([observation()]), trial.name: behaviours([observation(**fields)])}
+    assert sentence in page({"x": "x 1"}, {"x": cells}, [trial])
+
+
+def test_page_counts_runs_that_did_the_same() -> None:
+    runs = [observation(seconds=second, answer=str(second)) for second in (1, 3)]
+    cells = behaviours([observation(end="crashed", error="OSError: no"), *runs])
+    assert [Behaviour.load(json.loads(json.dumps(each.dump()))) for each in cells] == cells
+    text = page({"x": "x 1"}, {"x": {CALM.name: cells[:1], TRIALS[1].name: cells}}, [TRIALS[1]])
+    assert "| answered (2 of 3); crash (1 of 3) |" in text
+    assert "| 2 of 3 [13.5 %, 98.3 %] | answers with the model's words after 1 to 3 s |" in text
 
 
 def test_every_example_has_environment() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.measured import read_cells
 from bench.mitigations import clients, measuring, page
-from bench.mitigations.__main__ import page_text, read_measured
+from bench.mitigations.__main__ import MEASURED, page_text
 from bench.mitigations.cells import FAMILIES, Family
 from tests.support import ROOT
 
@@ -26,7 +27,7 @@ def test_every_arm_has_a_client(family: Family) -> None:
 
 
 def test_every_measured_cell_has_n_and_interval() -> None:
-    for of_family in read_measured().values():
+    for of_family in read_cells(MEASURED).values():
         for cell in of_family.values():
             for arm in cell["table"]["arms"]:
                 success = arm["success"]
