@@ -39,6 +39,7 @@ GROUPS = {
     "wiring": ("docs/subjects.md",),
     "mcp": ("docs/mcp.md",),
     "extending": ("docs/extending.md",),
+    "lesson": ("docs/tutorials/chaos-for-agents.md",),
 }
 SIDE_BY_SIDE = 3
 # These pages ask for a folder that is not the clone.
@@ -256,6 +257,25 @@ PROMISES = {
         Promise("wirefault run lost-reply.yaml", 0, "^held: all of 6 statements held"),
         Promise("python examples/shop/shop.py 9000 &", 0),
         Promise("wirefault run lost-reply.yaml --reports reports", 0, "^held: "),
+    ],
+    "docs/tutorials/chaos-for-agents.md": [
+        Promise("export SEED=1", 0),
+        Promise("wirefault demo", 0, "^29/29  success"),
+        Promise("wirefault plan slow.yaml", 0, "^3 arms of 4 episodes each"),
+        Promise("wirefault run slow.yaml", 0, "^held: "),
+        Promise("wirefault demo --faults weather-down.yaml", 0, "^20/29  honest_failure "),
+        Promise("wirefault run experiments/abort-on-error-rate.yaml", 2, "^aborted: "),
+        Promise("wirefault demo --faults lost-reply.yaml --recovery none", 0, "^18/29  unconfirmed "),
+        Promise("wirefault show latest 1", 0, "claim +unsure"),
+        Promise(
+            'wirefault demo --faults lost-reply.yaml --recovery "retry(tries=3)"', 0, "^18/29  duplicate "
+        ),
+        Promise(
+            'wirefault demo --faults lost-reply.yaml --recovery "retry(tries=3), keys"', 0, "^18/29  success "
+        ),
+        Promise("wirefault demo --faults weather-down.yaml --recovery", 0, "^ 1/29  honest_failure "),
+        Promise("wirefault demo --prompts two-questions.json", 0, "^2/2  unjudged "),
+        Promise("wirefault show latest after", 0, "claim +done"),
     ],
     "docs/experiments.md": [
         Promise("wirefault plan experiments", 0, "^A lost reply does not make the agent write twice$"),
