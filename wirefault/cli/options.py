@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from wirefault.cli.help import option
 from wirefault.core.errors import InputError
@@ -305,3 +306,18 @@ def _name_and_value(text: str) -> tuple[str, str]:
     if not equals:
         raise InputError(f"--set {text}: must be NAME=VALUE, such as --set model_timeout=10")
     return name.lower(), value
+
+
+def command_words(context: click.Context, *, except_: Sequence[str] = ()) -> list[str]:
+    """Return the words that give the current command again, without the options of these names."""
+    arguments: list[str] = []
+    named: list[str] = []
+    for each in context.command.params:
+        name = each.name or ""
+        value = context.params.get(name)
+        if isinstance(each, click.Argument):
+            arguments.append(str(value))
+        elif name not in except_ and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            values = value if isinstance(value, tuple) else (value,)
+            named += [f"{max(each.opts, key=len)}={one}" for one in values]
+    return [*context.command_path.split(), *arguments, *named]

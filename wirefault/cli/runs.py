@@ -369,7 +369,7 @@ def _show_search(name: str, out: Path | None, as_json: bool) -> bool:
         return False
     result = answer_of(saved)
     if as_json:
-        _print_object({**result.as_json(), "evidence": saved.evidence.as_json()})
+        _print_object({**result.as_json(), **_figures(name, out), "evidence": saved.evidence.as_json()})
     else:
         for line in (saved.plan.experiment.title, *search_lines(result), f"evidence: {saved.evidence.text}"):
             click.echo(line)

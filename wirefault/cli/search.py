@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ import click
 
 from wirefault.cli.help import Group, option
 from wirefault.cli.options import (
+    command_words,
     environ_below,
     experiment_changes,
     json_option,
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _MAX_STEPS = 200
+_ONCE = ("workers", "toxiproxy", "out", "as_json", "write", "pytest", "seed")
+"""Options that a repetition does not need, or has anyway."""
 
 
 @click.group("search", cls=Group)
@@ -346,9 +350,12 @@ def _range(text: str | None) -> tuple[float, float] | None:
 
 
 def _saved(plan: ExperimentPlan) -> SavedExperiment:
+    """Save the plan, with the command that repeats it."""
     from wirefault.cli.running import saved_anew
 
-    return saved_anew(plan)
+    words = command_words(click.get_current_context(), except_=_ONCE)
+    seed = [] if plan.search["kind"] == "explain" else [f"--seed={plan.seed}"]
+    return saved_anew(replace(plan, search={**plan.search, "command": [*words, *seed]}))
 
 
 def _run(saved: SavedExperiment, workers: str, toxiproxy: str, as_json: bool) -> None:
@@ -364,6 +371,7 @@ def _carry_out(
     from wirefault.experiments.engine import LocalEngine, RunControl
     from wirefault.experiments.search.run_search import run_search
     from wirefault.lab.process import print_to_stderr
+    from wirefault.report.page.write import page_line
     from wirefault.report.search import search_lines
 
     choice = ready_to_run(saved, toxiproxy)
@@ -373,6 +381,8 @@ def _carry_out(
     result = run_search(saved, control, LocalEngine())
     for line in search_lines(result):
         click.echo(line, err=as_json)
+    environ = saved.plan.configuration.environ
+    click.echo(page_line(saved.logs, saved.experiment_id, environ), err=as_json)
     if as_json:
         click.echo(json.dumps(result.as_json(), ensure_ascii=False))
     return result.code, result

@@ -1,101 +1,148 @@
-"""The answer of a search in lines for people."""
+"""The answer of a search, for people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from wirefault.experiments.search.explain import Cause
-from wirefault.experiments.search.limit import Limit, Tally
+from wirefault.experiments.search.limit import Limit
 from wirefault.experiments.search.minimise import Smallest
 from wirefault.experiments.search.run_search import SearchResult
 from wirefault.history.logs import strip_control
 from wirefault.stats.rates import percent
 
 
+class Value(NamedTuple):
+    """A figure of an answer in words, and its place in ``--json``."""
+
+    text: str
+    path: tuple[str | int, ...]
+
+
+Parts = Sequence[str | Value]
+"""A line of an answer."""
+
+
 def search_lines(result: SearchResult) -> Iterator[str]:
     """Yield the answer, what it rests on, and how to continue."""
-    yield from map(strip_control, _answer_lines(result))
+    if isinstance(result.answer, Limit):
+        of = result.saved.plan.search["terms"]["of"]
+        for dose, tally in result.answer.tallies.items():
+            yield strip_control(f"  {of} {dose:g}: {tally.successes} of {tally.trials} succeeded")
+    for parts in answer_parts(result):
+        yield strip_control("".join(each if isinstance(each, str) else each.text for each in parts))
     if not result.is_whole:
         yield f"to resume it: wirefault search resume {result.saved.experiment_id}"
     yield f"search: {result.saved.folder}"
 
 
-def _answer_lines(result: SearchResult) -> Iterator[str]:
+def answer_parts(result: SearchResult) -> Iterator[Parts]:
+    """Yield the lines of the answer."""
+    terms = result.saved.plan.search["terms"]
     if result.no_steady_state:
-        yield f"not searched: the agent fails without faults: {result.no_steady_state}"
+        yield "not searched: the agent fails without faults: ", Value(result.no_steady_state, ("because",))
     elif result.answer is None:
-        yield "no answer yet: it ended early"
+        yield ("no answer yet: it ended early",)
     elif isinstance(result.answer, Limit):
-        yield from _limit_lines(result.answer, str(result.saved.plan.search["terms"]["of"]))
+        yield from _limit_parts(result.answer, str(terms["of"]))
     elif isinstance(result.answer, Cause):
-        yield from _cause_lines(result.answer, result.saved.plan.search["terms"])
+        yield from _cause_parts(result.answer, terms)
     else:
-        yield from _smallest_lines(result.answer, result.saved.plan.search["terms"])
+        yield from _smallest_parts(result.answer, terms)
 
 
-def _limit_lines(limit: Limit, of: str) -> Iterator[str]:
-    for dose, tally in limit.tallies.items():
-        yield f"  {of} {dose:g}: {_tally(tally)}"
-    rate, mass = percent(limit.rate), percent(limit.confidence)
+def _of_answer(text: object, *path: str | int) -> Value:
+    return Value(str(text), ("answer", *path))
+
+
+def _limit_parts(limit: Limit, of: str) -> Iterator[Parts]:
+    rate = _of_answer(percent(limit.rate), "rate")
+    first, last = (Value(f"{dose:g}", ("terms", "doses")) for dose in (limit.first_dose, limit.last_dose))
     if limit.state == "not monotone":
         assert limit.rise is not None
-        low, high = _doses(limit.rise.low), _doses(limit.rise.high)
+        rise = limit.rise
         yield (
-            f"no limit: success rises with the dose, {_tally(limit.rise.before)} at {of} {low} and"
-            f" {_tally(limit.rise.after)} at {high} (Fisher, p = {limit.rise.p:.2g}); the model, and so an"
-            " interval, does not apply"
+            "no limit: success rises with the dose, ",
+            _of_answer(f"{rise.before.successes} of {rise.before.trials}", "rises", "before"),
+            f" succeeded at {of} ",
+            _of_answer(_doses(rise.low), "rises", "from"),
+            " and ",
+            _of_answer(f"{rise.after.successes} of {rise.after.trials}", "rises", "after"),
+            " at ",
+            _of_answer(_doses(rise.high), "rises", "to"),
+            " (Fisher, p = ",
+            _of_answer(f"{rise.p:.2g}", "rises", "p"),
+            "); the model, and so an interval, does not apply",
         )
     elif limit.state == "above":
-        yield f"success stays above {rate} up to {of} {limit.last_dose:g}, with probability {limit.above:.3f}"
+        above = _of_answer(f"{limit.above:.3f}", "above")
+        yield "success stays above ", rate, f" up to {of} ", last, ", with probability ", above
     elif limit.state == "below":
-        yield f"success is below {rate} from {of} {limit.first_dose:g} on, with probability {limit.below:.3f}"
+        below = _of_answer(f"{limit.below:.3f}", "below")
+        yield "success is below ", rate, f" from {of} ", first, " on, with probability ", below
     else:
-        interval = f"[{limit.low:.3g}, {limit.high:.3g}]"
         yield (
-            f"success falls to {rate} at {of} {limit.median:.3g}, {mass} credible {interval}, after"
-            f" {limit.trials} trials"
+            "success falls to ",
+            rate,
+            f" at {of} ",
+            _of_answer(f"{limit.median:.3g}", "median"),
+            ", ",
+            _of_answer(percent(limit.confidence), "confidence"),
+            " credible [",
+            _of_answer(f"{limit.low:.3g}", "low"),
+            ", ",
+            _of_answer(f"{limit.high:.3g}", "high"),
+            "], after ",
+            _of_answer(f"{limit.trials} trials", "trials"),
         )
         if limit.state == "open":
-            yield (
-                f"the interval reaches past the doses, {limit.first_dose:g} to {limit.last_dose:g}: widen"
-                " --doses, or raise --cap"
-            )
+            more = ": widen --doses, or raise --cap"
+            yield "the interval reaches past the doses, ", first, " to ", last, more
 
 
 def _doses(doses: Sequence[float]) -> str:
     return f"{doses[0]:g}" if len(doses) == 1 else f"{doses[0]:g} to {doses[-1]:g}"
 
 
-def _tally(tally: Tally) -> str:
-    return f"{tally.successes} of {tally.trials} succeeded"
-
-
-def _smallest_lines(smallest: Smallest, terms: dict[str, float]) -> Iterator[str]:
-    faults = ", ".join(smallest.faults)
-    decided = f"{len(smallest.decided)} sets decided, any of them wrongly with probability {terms['error']:g}"
+def _smallest_parts(smallest: Smallest, terms: Mapping[str, Any]) -> Iterator[Parts]:
+    faults = _of_answer(", ".join(smallest.faults), "faults")
+    passes = Value(percent(terms["passes_at"]), ("terms", "passes_at"))
     if smallest.state == "passes":
-        yield f"nothing to reduce: with all faults at most {percent(terms['passes_at'])} fail: {faults}"
+        yield "nothing to reduce: with all faults at most ", passes, " fail: ", faults
     elif smallest.state == "fails without":
-        yield "nothing to reduce: the agent fails as often without any of the faults"
+        yield ("nothing to reduce: the agent fails as often without any of the faults",)
     elif smallest.state == "minimal":
-        yield f"smallest failing set: {faults}"
+        yield "smallest failing set: ", faults
         if len(smallest.faults) > 1:
-            yield f"without any one of them at most {percent(terms['passes_at'])} fail"
+            yield "without any one of them at most ", passes, " fail"
     else:
-        yield f"fails with: {faults}; a smaller set may fail, too: not every set could be decided"
-    yield f"{decided} or less"
+        yield "fails with: ", faults, "; a smaller set may fail, too: not every set could be decided"
+    yield (
+        _of_answer(f"{len(smallest.decided)} sets", "decided"),
+        " decided, any of them wrongly with probability ",
+        Value(f"{terms['error']:g}", ("terms", "error")),
+        " or less",
+    )
 
 
-def _cause_lines(cause: Cause, terms: dict[str, float]) -> Iterator[str]:
-    outcome, faults = terms["outcome"], ", ".join(cause.faults)
+def _cause_parts(cause: Cause, terms: Mapping[str, Any]) -> Iterator[Parts]:
+    outcome, faults = str(terms["outcome"]), _of_answer(", ".join(cause.faults), "faults")
     if cause.state == "one":
-        yield f"{outcome} was caused by {faults}: without it, and only it, the outcome does not come"
+        yield f"{outcome} was caused by ", faults, ": without it, and only it, the outcome does not come"
     elif cause.state == "together":
-        yield f"{outcome} was caused by several together: {faults}; without any one of them it does not come"
+        end = "; without any one of them it does not come"
+        yield f"{outcome} was caused by several together: ", faults, end
     elif cause.state == "either":
-        yield f"{outcome}: each of {faults} is enough alone, so that leaving one out changes nothing"
+        end = " is enough alone, so that leaving one out changes nothing"
+        yield f"{outcome}: each of ", faults, end
     elif cause.state == "none":
-        yield f"{outcome} comes without any fault, too"
+        yield (f"{outcome} comes without any fault, too",)
     else:
-        yield f"cannot be told: {cause.why}"
-    yield f"{len(cause.decided)} sets, any decided wrongly with probability {terms['error']:g} or less"
+        yield "cannot be told: ", _of_answer(cause.why, "why")
+    yield (
+        _of_answer(f"{len(cause.decided)} sets", "decided"),
+        ", any decided wrongly with probability ",
+        Value(f"{terms['error']:g}", ("terms", "error")),
+        " or less",
+    )

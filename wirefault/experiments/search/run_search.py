@@ -55,6 +55,7 @@ class SearchResult:
             "experiment": self.saved.experiment_id,
             "title": self.saved.plan.experiment.title,
             "verdict": "completed" if self.is_whole else None,
+            "seed": self.saved.plan.seed,
             "search": self.kind,
             "terms": dict(self.saved.plan.search["terms"]),
             "because": self.no_steady_state,
@@ -77,7 +78,15 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
             "above": answer.above,
             "trials": answer.trials,
             "doses": {f"{dose:g}": list(tally) for dose, tally in answer.tallies.items()},
-            "rises": None if rise is None else {"from": rise.low, "to": rise.high, "p": rise.p},
+            "rises": None
+            if rise is None
+            else {
+                "from": list(rise.low),
+                "to": list(rise.high),
+                "before": list(rise.before),
+                "after": list(rise.after),
+                "p": rise.p,
+            },
         }
     return {
         "state": answer.state,

@@ -61,8 +61,8 @@ def reached_text(arms: Sequence[Mapping[str, Any]], planned: Iterable[FaultAccou
         total += [Figure(count_text(arm["requests"], "request"), *at, "requests")]
         for name, chance in arm["chances"].items():
             total += [f", {name} ", Figure(f"{chance:g}", *at, "chances", name)]
-        name = f"{arm['arm']}: " if arm["arm"] and len(arms) > 1 else ""
-        parts.append(Phrase(name, *total, ": ", joined(", ", rows)))
+        name = [Figure(arm["arm"], *at, "arm"), ": "] if arm["arm"] and len(arms) > 1 else []
+        parts.append(Phrase(*name, *total, ": ", joined(", ", rows)))
     if parts:
         return joined("; ", parts)
     text = faults_text(planned, MAX_LINKS)

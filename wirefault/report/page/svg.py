@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from markupsafe import Markup, escape
 
@@ -18,6 +18,8 @@ ROW = 26
 _AXIS = 30
 _BAR = 14
 _MAX_TICKS = 6
+_TICK_GAP = 4.0
+"""Percent of the width between the numbers below an axis of points."""
 
 
 class Scale(Protocol):
@@ -197,11 +199,30 @@ class LevelPoint:
     kind: str = ""
 
 
+class Band(NamedTuple):
+    """An estimate on the ``x`` axis with its interval, for the place at which a share is reached."""
+
+    low: float
+    value: float
+    high: float
+    share: float
+
+
 def shares_by_level(
-    series: Sequence[LevelPoint], label: str, unit_x: str, unit_y: str, *, height: float = 190
+    series: Sequence[LevelPoint],
+    label: str,
+    unit_x: str,
+    unit_y: str,
+    *,
+    height: float = 190,
+    band: Band | None = None,
+    span: tuple[float, float] | None = None,
 ) -> Markup:
-    """Draw percentages from 0 to 100 over ``x``, with their intervals; no curve joins them."""
-    ends = [point.x for point in series]
+    """Draw percentages from 0 to 100 over ``x``, with their intervals; no curve joins them.
+
+    ``band``: shaded, up to the ends of the axis. ``span``: ends of the axis; default: of the points.
+    """
+    ends = [*(point.x for point in series), *(span or ())]
     margin = (max(ends) - min(ends) or 1.0) / 6
     left, right = min(ends) - margin, max(ends) + margin
     scale, parts = linear(left, right), []
@@ -210,6 +231,11 @@ def shares_by_level(
     def at(share: float) -> float:
         return bottom - height * min(max(share, 0.0), 1.0)
 
+    if band is not None:
+        low, value, high = (scale(min(max(x, left), right)) for x in band[:3])
+        parts.append(_rect(low, top, max(high - low, 0.2), height, "span shade"))
+        parts.append(_line(value, top, value, bottom, "limit"))
+        parts.append(_line(0, at(band.share), 100, at(band.share), "limit"))
     for share in (0, 0.25, 0.5, 0.75, 1):
         parts.append(_line(0, at(share), 100, at(share), "grid"))
         parts.append(_text("0", at(share) - 3, f"{100 * share:g} %", "tick"))
@@ -222,8 +248,11 @@ def shares_by_level(
             parts.append(f'<circle cx="{x:g}%" cy="{at(point.value):g}" r="5" class="dot {point.kind}"/>')
             beside = min(max(at(point.value) + 4, top + 4), bottom - 2)
             parts.append(_text(f"{x + 1.2:g}%", beside, point.text, "note beside"))
-    for x in dict.fromkeys(ends):
-        parts.append(_text(f"{scale(x):g}%", bottom + 15, f"{x:g}", "tick", "middle"))
+    last = -100.0
+    for x in sorted(set(ends)):
+        if scale(x) - last >= _TICK_GAP:
+            parts.append(_text(f"{scale(x):g}%", bottom + 15, f"{x:g}", "tick", "middle"))
+            last = scale(x)
     parts.append(_text("100%", bottom + 29, unit_x, "unit", "end"))
     return _svg(bottom + 34, parts, label, "points")
 

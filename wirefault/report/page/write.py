@@ -25,6 +25,7 @@ from wirefault.core.errors import InputError, UserError
 from wirefault.core.files import UnsafeFileError, replace_shared
 from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.experiments.run_experiment import judged_again
+from wirefault.experiments.search.run_search import answer_of
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.audit_files import audit_as_json
@@ -36,6 +37,7 @@ from wirefault.report.page.helps import LEGEND, VERDICTS
 from wirefault.report.page.parts import WORDS, PageContent
 from wirefault.report.page.phrase import marked_up
 from wirefault.report.page.runs import run_content
+from wirefault.report.page.searches import search_content
 from wirefault.report.page_links import PAGE, page_path
 
 # episodes whose HTML is readable without JavaScript: all of a few, else those with findings
@@ -73,6 +75,8 @@ def page_content(recording: Recording) -> PageContent:
         return run_content(recording, next(iter(recording.arms.values())), recording.id)
     if is_audit(saved):
         return audit_content(recording, saved, read_audit(saved))
+    if saved.plan.search:
+        return search_content(recording, saved, answer_of(saved))
     if saved.plan.is_plain_run:
         return run_content(recording, recording.arm(None), saved.plan.experiment.title)
     return experiment_content(recording, saved, judged_again(saved))
