@@ -389,3 +389,5 @@ def test_kill_of_subject_without_own_process_is_refused(subject, why) -> None:
         load_configuration({}, {"faults": faults}, own)
     killable = replace(own, subject=CommandSpec(command=["agent"]))
     assert "crash" in load_configuration({}, {"faults": faults}, killable).settings.faults
+    commanded = HttpSpec(http="http://127.0.0.1:9/", kill=["docker", "kill", "x"], resume=["docker", "start"])
+    assert load_configuration({}, {"faults": faults}, replace(own, subject=commanded))

@@ -49,6 +49,14 @@ def test_each_kind_has_its_defaults(tmp_path: Path) -> None:
             "command: [agent, '{prompt}']\n  prompt: stdin",
             ":6: subject.prompt: the command contains {prompt} already",
         ),
+        (
+            "http: http://127.0.0.1:9/\n  kill: [docker, kill, agent]",
+            ":4: subject: missing resume: an agent that is killed must be resumed, too",
+        ),
+        (
+            "http: http://127.0.0.1:9/\n  kill: [kill, '-{signl}']\n  resume: [up]",
+            "subject.kill[2]: unknown placeholder {signl}; did you mean {signal}?",
+        ),
         ("command: [agent, '{conversation}']", "subject.command: a command cannot hold a conversation"),
         (
             "command: [agent]\n  prompt: file",

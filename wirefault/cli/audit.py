@@ -39,7 +39,7 @@ from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.surroundings import program_problem
 from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.spec_file import SpecFile
-from wirefault.wiring.subject_spec import PROMPT, CommandSpec, ServiceSpec
+from wirefault.wiring.subject_spec import PROMPT, CommandSpec, HttpSpec, ServiceSpec
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 from wirefault.wiring.write_requests import Corrections
 
@@ -374,7 +374,8 @@ def _list_questions() -> None:
 
 def _has_resume(wiring: Wiring) -> bool:
     """Whether the wiring has a command that resumes its agent."""
-    return isinstance(wiring.subject, CommandSpec | ServiceSpec) and wiring.subject.resume is not None
+    resumable = CommandSpec | ServiceSpec | HttpSpec
+    return isinstance(wiring.subject, resumable) and wiring.subject.resume is not None
 
 
 def _with_resume(wiring: Wiring, command: str) -> Wiring:

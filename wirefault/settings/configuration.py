@@ -158,7 +158,7 @@ def _check_kills(settings: Settings, wiring: Wiring) -> None:
     if killing:
         raise SettingsError(
             f"FAULTS: {killing} kills the subject, and {why}: use `wirefault run` with a wiring whose"
-            " `subject:` has `command` or `service`"
+            " `subject:` has `command` or `service`, or `http` with `kill` and `resume`"
         )
 
 

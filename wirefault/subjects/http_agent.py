@@ -19,13 +19,16 @@ from urllib.parse import quote, urlsplit
 from wirefault.history.logs import strip_control
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import KillOrder
+from wirefault.subjects.killing import Killable, LabFailed, SubjectKills
 from wirefault.subjects.process import ProcessGroup, exit_description
 from wirefault.subjects.results import AttemptOver, conversation_id, converse, value_at
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, crashed, limit_reached
 from wirefault.subjects.surroundings import AttemptFiles, Surroundings, existing_folder, resolved_words
+from wirefault.subjects.user_commands import run_user_command
 from wirefault.wiring.subject_spec import (
     CONVERSATION,
     PROMPT,
+    SIGNAL,
     HttpSpec,
     RequestSpec,
     ServiceSpec,
@@ -175,6 +178,17 @@ def send(method: str, url: str, headers: Mapping[str, str], body: bytes | None, 
 
 
 _POLL_S = 0.1
+_READY_TIMEOUT_S = 1.0
+
+
+def is_ready(url: str, ready: str) -> bool:
+    """Whether ``ready`` answers 2xx; without it, whether a server listens at ``url``."""
+    if not ready:
+        return is_open(url)
+    try:
+        return 200 <= send("GET", ready, {}, None, _READY_TIMEOUT_S).status < 300
+    except (OSError, HTTPException, ReplyTimeout):
+        return False
 
 
 def running_agent(
@@ -183,16 +197,21 @@ def running_agent(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> HttpAgent:
-    """Return the agent once it listens. Raises ``SettingsError`` if that takes longer than
-    ``ready_within``.
+    """Return the agent once it listens; its wiring's ``resume`` starts it if nothing does.
+
+    Raises ``SettingsError`` if that takes longer than ``ready_within``.
     """
-    end = clock() + spec.ready_within
-    while spec.ready_within and not is_open(spec.http):
+    commands = _KillCommands(spec, surroundings, clock, sleep) if spec.kill else None
+    within_s = spec.ready_within
+    if commands is not None and not is_open(spec.http):
+        within_s = commands.start()
+    end = clock() + within_s
+    while within_s and not is_ready(spec.http, spec.ready):
         if clock() > end:
-            bound = f"no server listens there within {spec.ready_within:g} s (ready_within)"
+            bound = f"no server listens there within {within_s:g} s (ready_within)"
             raise SettingsError(f"{surroundings.where}: subject.http: {bound}")
         sleep(_POLL_S)
-    return HttpAgent(spec, spec.http, surroundings)
+    return HttpAgent(spec, spec.http, surroundings, commands.send_turn if commands else None)
 
 
 # Sends a request, which takes its time limit in seconds, and returns the reply.
@@ -203,6 +222,127 @@ def _send_once(
     request: Callable[[float], AgentReply], seconds: float, _context: AttemptContext
 ) -> AgentReply:
     return request(seconds)
+
+
+def _send_through_kills(
+    request: Callable[[float], AgentReply],
+    seconds: float,
+    kills: SubjectKills,
+    process: Callable[[], Killable],
+    resume: Callable[[KillOrder], None],
+    clock: Callable[[], float],
+) -> AgentReply:
+    """Send a turn's request, and again whenever the lab has killed and resumed the agent.
+
+    ``process``: the one to kill next.
+    """
+    end = clock() + seconds
+    while True:
+        reply: AgentReply | None = None
+        failure: Exception | None = None
+        with kills.watching(process()) as watch:
+            try:
+                reply = request(max(end - clock(), 0.001))
+            except (OSError, HTTPException, ReplyTimeout) as error:
+                failure = error
+        if watch.order is not None:
+            resume(watch.order)
+        if reply is not None:
+            return reply
+        if watch.order is None and failure is not None:
+            raise failure
+
+
+# for a command that kills or resumes; less than the gateway waits
+_COMMAND_BOUND_S = 20.0
+_RESUME_BOUND_S = 120.0
+# from the end of the killing command until its port is closed
+_CLOSED_BOUND_S = 5.0
+_MIN_READY_S = 30.0
+
+
+class _KillCommands:
+    """Kills and resumes an agent that runs elsewhere, by its wiring's commands. Implements ``Killable``."""
+
+    exit_code = None  # whether it runs is not known before it is asked
+
+    def __init__(
+        self,
+        spec: HttpSpec,
+        surroundings: Surroundings,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
+    ) -> None:
+        self._spec = spec
+        self._surroundings = surroundings
+        self._clock = clock
+        self._sleep = sleep
+        self._kill = resolved_words(spec.kill or [], surroundings, "kill")
+        self._resume = resolved_words(spec.resume or [], surroundings, "resume")
+
+    def send_turn(
+        self, request: Callable[[float], AgentReply], seconds: float, context: AttemptContext
+    ) -> AgentReply:
+        """Send a turn's request; see ``SendTurn``."""
+        if context.kills is None:
+            return request(seconds)
+        resume = partial(self._resume_after, context.kills)
+        return _send_through_kills(request, seconds, context.kills, lambda: self, resume, self._clock)
+
+    def start(self) -> float:
+        """Run the resuming command at the beginning; return the seconds until it must be ready.
+
+        Raises ``SettingsError`` if it fails.
+        """
+        try:
+            self._run("resume", self._resume, _RESUME_BOUND_S)
+        except LabFailed as error:
+            problem = str(error).removeprefix("kill_subject: ")
+            raise SettingsError(f"{self._surroundings.where}: {problem}") from None
+        return max(self._spec.ready_within, _MIN_READY_S)
+
+    def kill(self, *, grace_s: float | None) -> bool:
+        """Run the killing command, first with TERM unless ``grace_s`` is None; whether its port is closed.
+
+        Raises ``LabFailed`` if the command fails.
+        """
+        if grace_s is not None:
+            self._run("kill", self._filled("TERM"), _COMMAND_BOUND_S)
+            if self._is_closed(grace_s):
+                return True
+        self._run("kill", self._filled("KILL"), _COMMAND_BOUND_S)
+        return self._is_closed(_CLOSED_BOUND_S)
+
+    def _resume_after(self, kills: SubjectKills, order: KillOrder) -> None:
+        kills.resumed(order, self._surroundings.redact(" ".join(self._spec.resume or ())))
+        self._run("resume", self._resume, _RESUME_BOUND_S)
+        end = self._clock() + max(self._spec.ready_within, _MIN_READY_S)
+        while not is_ready(self._spec.http, self._spec.ready):
+            if self._clock() > end:
+                late = (
+                    f"it was not ready within {max(self._spec.ready_within, _MIN_READY_S):g} s of its resume"
+                )
+                raise AttemptOver(crashed("NotReady", late))
+            self._sleep(_POLL_S)
+
+    def _filled(self, signal: str) -> list[str]:
+        return [word.replace(SIGNAL, signal) for word in self._kill]
+
+    def _is_closed(self, seconds: float) -> bool:
+        end = self._clock() + seconds
+        while is_open(self._spec.http):
+            if self._clock() > end:
+                return False
+            self._sleep(_POLL_S)
+        return True
+
+    def _run(self, key: str, words: Sequence[str], seconds: float) -> None:
+        try:
+            run_user_command(
+                f"subject.{key}", words, self._surroundings.environ, self._surroundings.folder, seconds
+            )
+        except LabFailed as error:
+            raise LabFailed(self._surroundings.redact(str(error))) from None
 
 
 class HttpAgent(Subject):
@@ -240,7 +380,6 @@ class HttpAgent(Subject):
 
 
 _SERVICE_POLL_S = 0.02
-_READY_TIMEOUT_S = 1.0
 # from the end of a connection to the end of its process
 _EXIT_GRACE_S = 1.0
 
@@ -280,7 +419,7 @@ class ServiceSubject(Subject):
             )
         process = self._process = self._started(words or self._words)
         end = self._clock() + self._spec.ready_within
-        while not self._is_ready():
+        while not is_ready(self._spec.url, self._spec.ready):
             if process.exit_code is not None:
                 process.close()
                 raise self._error("service", f"it {self._last_lines(process)}")
@@ -346,26 +485,18 @@ class ServiceSubject(Subject):
     def _send(
         self, request: Callable[[float], AgentReply], seconds: float, context: AttemptContext
     ) -> AgentReply:
-        """Send a turn's request, and again whenever the lab has killed and resumed the service."""
+        """Send a turn's request; see ``SendTurn``."""
         if context.kills is None or self._process is None:
             return request(seconds)
-        end = self._clock() + seconds
-        while True:
-            reply: AgentReply | None = None
-            failure: Exception | None = None
-            with context.kills.watching(self._process) as watch:
-                try:
-                    reply = request(max(end - self._clock(), 0.001))
-                except (OSError, HTTPException, ReplyTimeout) as error:
-                    failure = error
-            if watch.order is not None:
-                self._resume_after(watch.order, context)
-            if reply is not None:
-                return reply
-            if watch.order is None and failure is not None:
-                raise failure
 
-    def _resume_after(self, order: KillOrder, context: AttemptContext) -> None:
+        def running() -> ProcessGroup:
+            assert self._process is not None
+            return self._process
+
+        resume = partial(self._resume_after, context)
+        return _send_through_kills(request, seconds, context.kills, running, resume, self._clock)
+
+    def _resume_after(self, context: AttemptContext, order: KillOrder) -> None:
         """Start the killed service again."""
         files, process = AttemptFiles(self._surroundings, context.identity), self._process
         if process is not None:
@@ -387,14 +518,6 @@ class ServiceSubject(Subject):
     def _last_lines(self, process: ProcessGroup) -> str:
         printed = process.stderr.seen() if process.stderr.seen().end else process.stdout.seen()
         return f"{exit_description(process.exit_code)}: {self._surroundings.redact(printed.last_lines())}"
-
-    def _is_ready(self) -> bool:
-        if not self._spec.ready:
-            return is_open(self._spec.url)
-        try:
-            return 200 <= send("GET", self._spec.ready, {}, None, _READY_TIMEOUT_S).status < 300
-        except (OSError, HTTPException, ReplyTimeout):
-            return False
 
     def _error(self, key: str, problem: str) -> SettingsError:
         return SettingsError(f"{self._surroundings.where}: subject.{key}: {problem}")

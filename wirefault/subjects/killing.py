@@ -37,7 +37,10 @@ class Killable(Protocol):
         """None while it runs."""
 
     def kill(self, *, grace_s: float | None) -> bool:
-        """End it, first by SIGTERM unless ``grace_s`` is None; whether all of it is dead."""
+        """End it, first by SIGTERM unless ``grace_s`` is None; whether all of it is dead.
+
+        Raises ``LabFailed`` if a command that is to kill it fails.
+        """
 
 
 @dataclass
@@ -134,7 +137,11 @@ class SubjectKills:
         if process.exit_code is not None:  # it ended before the kill
             state.kills.move(order, "gone")
             return
-        dead = process.kill(grace_s=order.grace_s if order.signal == "term" else None)
+        why = "kill_subject: processes of the subject are still alive"
+        try:
+            dead = process.kill(grace_s=order.grace_s if order.signal == "term" else None)
+        except LabFailed as error:
+            dead, why = False, str(error)
         ms = round((time.perf_counter() - began) * 1000, 3)
         self._record(
             SubjectKilled(
@@ -146,5 +153,5 @@ class SubjectKills:
             watch.order = replace(order, state="dead")
             state.kills.move(order, "dead")
         else:
-            watch.failure = "kill_subject: processes of the subject are still alive"
-            state.kills.move(order, "failed", watch.failure)
+            watch.failure = why
+            state.kills.move(order, "failed", why.removeprefix("kill_subject: "))

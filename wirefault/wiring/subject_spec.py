@@ -17,6 +17,7 @@ from wirefault.core.sockets import is_loopback
 from wirefault.wiring.spec_file import Place, Spec, SpecFile
 
 PROMPT, CONVERSATION = "{prompt}", "{conversation}"
+SIGNAL = "{signal}"
 # a word in braces, but not a shell's ${variable}
 _PLACEHOLDER = re.compile(r"(?<!\$)\{([a-z_]+)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -142,7 +143,21 @@ class HttpSpec(RequestSpec):
     """An agent that runs elsewhere, on this machine or an allowed host."""
 
     http: str = Field(description="the URL that takes a prompt")
-    ready_within: float = Field(0, ge=0, le=600, description="seconds until its port must be open")
+    ready: str = Field(
+        "", description="a URL that answers 2xx once it is ready; if empty, an open port is enough"
+    )
+    ready_within: float = Field(
+        0, ge=0, le=600, description="seconds until it must be ready; after a kill at least 30"
+    )
+    kill: Command | None = Field(
+        None,
+        description=f"program and arguments that kill it (fault kill_subject), such as docker kill NAME;"
+        f" {SIGNAL} in one of them is KILL or TERM",
+    )
+    resume: Command | None = Field(
+        None,
+        description="program and arguments that start it after a kill, such as docker compose up -d NAME",
+    )
 
 
 class PythonSpec(Spec):
@@ -198,8 +213,8 @@ def why_not_killed(subject: SubjectSpec | None) -> str:
             return "`exec` starts its command once, with its own input and terminal"
         case CommandSpec() | ServiceSpec():
             return ""
-        case HttpSpec():
-            return "an `http` subject is started elsewhere"
+        case HttpSpec(kill=kill):
+            return "" if kill else "an `http` subject is started elsewhere, without `kill` and `resume` here"
         case PythonSpec():
             return "a `python` subject is a call in a process of the lab"
         case _:
@@ -225,12 +240,19 @@ def _problems(file: SpecFile, spec: SubjectSpec) -> Iterator[InputError]:
             yield from _of_words(file, "resume", spec.resume or [], ())
             for key, url in (("url", spec.url), ("ready", spec.ready)):
                 if url or key == "url":
-                    yield from _of_url(file, key, url, frozenset())
+                    yield from _of_url(file, key, url, None)
             yield from _of_request(file, spec, "url", spec.url)
         case HttpSpec():
             allow = file.data.get("allow")
             allowed = frozenset(map(str, allow)) if isinstance(allow, list) else frozenset()
             yield from _of_url(file, "http", spec.http, allowed)
+            if spec.ready:
+                yield from _of_url(file, "ready", spec.ready, allowed)
+            yield from _of_words(file, "kill", spec.kill or [], ("signal",))
+            yield from _of_words(file, "resume", spec.resume or [], ())
+            if (spec.kill is None) != (spec.resume is None):
+                missing = "kill" if spec.kill is None else "resume"
+                yield file.error(_AT, f"missing {missing}: an agent that is killed must be resumed, too")
             yield from _of_request(file, spec, "http", spec.http)
         case PythonSpec() if not _CALLABLE.fullmatch(spec.python):
             yield file.error((*_AT, "python"), f"{spec.python!r} is not MODULE:CALLABLE")
@@ -273,7 +295,8 @@ def _of_placeholders(file: SpecFile, at: Place, text: str, known: tuple[str, ...
             yield file.error(at, f"unknown placeholder {{{name}}}; did you mean {{{close[0]}}}?")
 
 
-def _of_url(file: SpecFile, key: str, url: str, allowed: frozenset[str]) -> Iterator[InputError]:
+def _of_url(file: SpecFile, key: str, url: str, allowed: frozenset[str] | None) -> Iterator[InputError]:
+    """``allowed``: hosts besides this machine; None for a service."""
     at, parts = (*_AT, key), urlsplit(url)
     try:
         port_is_good = parts.port != 0
@@ -285,9 +308,9 @@ def _of_url(file: SpecFile, key: str, url: str, allowed: frozenset[str]) -> Iter
     if "@" in parts.netloc:
         yield file.error(at, "must not contain a user or password, since reports show it; use headers")
     host = parts.hostname.lower()
-    if not is_loopback(host) and key != "http":
+    if not is_loopback(host) and allowed is None:
         yield file.error(at, f"{host} must be this machine, since the service is started here")
-    elif not is_loopback(host) and host not in {name.lower() for name in allowed}:
+    elif not is_loopback(host) and allowed is not None and host not in {name.lower() for name in allowed}:
         yield file.error(at, f"{host} is not this machine: to send prompts there, list it: allow: [{host}]")
 
 
