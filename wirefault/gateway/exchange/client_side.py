@@ -105,8 +105,17 @@ class ClientSide:
             self.end(_ATTEMPT_OVER)
 
     def bury(self) -> None:
-        """Its client was killed: end it, except a request that its upstream has."""
+        """Its client was killed: end it, except a request that its upstream has.
+
+        In a tunnel, messages that were sent before the kill are on their way, and no more of them pass.
+        """
         exchange = self.relay.exchange
+        if exchange is not None and self.relay.tunnel:
+            self.relay.give_up(SUBJECT_KILLED)
+            self.relay.upstream.close()
+            self.client.abort()
+            self.leave()
+            return
         if exchange is None or self.relay.killing or not exchange.forwarded:
             self.end(SUBJECT_KILLED)
 

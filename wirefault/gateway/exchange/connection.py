@@ -47,6 +47,8 @@ class ClientConnection(ClientSide, asyncio.Protocol):
             self._take_up_requests()
         elif not exchange.request_done:
             self._on_body(exchange, data)
+        elif self.relay.tunnel and self.listener.lane.killing:
+            pass  # the subject is to die, and this connection with it
         elif self.relay.tunnel:
             exchange.request_bytes += len(data)
             self.relay.take_in_tunnel(data)

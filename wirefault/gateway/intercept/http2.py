@@ -29,7 +29,8 @@ def tunnel_endpoint(listener: LinkListener, *, with_server: bool) -> Endpoint | 
 class Http2Tunnel(asyncio.Protocol):
     """Joins one client with its link's upstream until either leaves, or the attempt ends.
 
-    Takes the connection over. Toxics act on it as on any other, faults of requests do not.
+    Takes the connection over. Toxics act on it as on any other, faults of requests do not. While the subject
+    is to be killed, its bytes are dropped: at the kill's end the connection ends, too.
     """
 
     def __init__(self, connection: ClientConnection, endpoint: Endpoint) -> None:
@@ -51,7 +52,7 @@ class Http2Tunnel(asyncio.Protocol):
     # from the client
 
     def data_received(self, data: bytes) -> None:
-        if not self._client.closing:
+        if not self._client.closing and not self._listener.lane.killing:
             self._sent += len(data)
             self._upstream.send(data)
 
@@ -122,7 +123,10 @@ class Http2Tunnel(asyncio.Protocol):
         self._client.abort()
 
     def bury(self) -> None:
-        """Its client was killed: what it sent is on its way, and the client's close ends it."""
+        """Its client was killed: what it sent before is on its way, and nothing more of it passes."""
+        self._upstream.close()
+        self._conclude()
+        self._client.abort()
 
     def settle(self, attempt: LaneAttempt) -> None:
         if self._attempt is attempt:
