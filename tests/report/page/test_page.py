@@ -34,6 +34,7 @@ from wirefault.report.experiment import junit
 from wirefault.report.next_command import with_folder
 from wirefault.report.page.charts import provenance
 from wirefault.report.page.comparisons import comparison_content, first_difference
+from wirefault.report.page.episode import Sides
 from wirefault.report.page.findings import extra_row
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
@@ -77,7 +78,11 @@ def test_comparison_says_who_reacted_on_which_side(tmp_path: Path) -> None:
     [card] = [each for each in content.findings if each.seen.endswith("1 of 1 episode of the second")]
     assert card.actor == "agent's code or HTTP client"
     assert card.seen == "in 0 of 1 episode of the first, in 1 of 1 episode of the second"
-    assert [row.name for row in card.costs] == ["this episode in the second", "in the first", "extra"]
+    assert [row.name for row in card.costs] == [
+        "this episode in the second",
+        "in the first",
+        "more in the second",
+    ]
     assert card.injected.endswith("second: the lab injected lose_reply into shop: POST /orders")
     assert [node.sides.agent for node in card.both_sides if node.sides] == [("nothing", "", "")]
     assert "HARM by the agent's code or HTTP client: " in content.sentence
@@ -88,6 +93,15 @@ def test_both_sides_of_a_lost_reply_are_shown(tmp_path: Path) -> None:
     page = page_html(page_content(doubled_order(tmp_path)))
     assert re.search(r'upstream said <span class="status">201</span></h4><pre>{\s+&#34;id&#34;: 1', page)
     assert re.search(r"agent got</h4><pre>nothing</pre>", page)
+
+
+def test_cards_cut_long_replies_around_the_difference() -> None:
+    lines = "".join(f"{place}\n" for place in range(20))
+    whole = Sides((lines, "4", lines), (lines, "5", lines), "200", "200")
+    near = whole.near_difference()
+    assert near.upstream == ("...\n17\n18\n19\n", "4", "0\n1\n2\n...")
+    unmarked = Sides((lines, "", ""), ("nothing", "", ""), "201", "")
+    assert unmarked.near_difference() == unmarked
 
 
 def test_every_link_has_its_target(tmp_path: Path) -> None:

@@ -145,7 +145,10 @@ def _card(place: int, group: Group) -> FindingCard:
     layers = repeating_layers(example.trace, finding.evidence)
     costs = cost_rows(example, [], (f"this episode in the {NAMES[side]}", ""))
     if twin is not None:
-        costs += [*cost_rows(twin, [], (f"in the {NAMES[1 - side]}", "")), extra_row(example, twin)]
+        costs += [
+            *cost_rows(twin, [], (f"in the {NAMES[1 - side]}", "")),
+            extra_row(example, twin, f"more in the {NAMES[side]}"),
+        ]
     pair = [example, twin] if side == 0 else [twin, example]
     evidence = finding.evidence[0] if finding.evidence else ""
     at = ("figures", "findings", place)

@@ -97,7 +97,7 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         kind="comparison",
         tone=_TONES[comparison.change],
         verdict=_verdict(comparison),
-        sentence=Phrase(_sentence(figures), *worst_text(groups)),
+        sentence=Phrase(_sentence(figures, is_judged=_is_judged(comparison)), *worst_text(groups)),
         facts=[
             ("first", Phrase(Figure(first.id, "first"), ": ", _side_text(sides[0], 0))),
             ("second", Phrase(Figure(second.id, "second"), ": ", _side_text(sides[1], 1))),
@@ -129,8 +129,12 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
     )
 
 
+def _is_judged(comparison: Comparison) -> bool:
+    return any(arm.has_success for arm in comparison.arms)
+
+
 def _verdict(comparison: Comparison) -> str:
-    if not any(arm.has_success for arm in comparison.arms):
+    if not _is_judged(comparison):
         return "not judged"
     return "perhaps worse" if comparison.change == "unknown" else comparison.change
 
@@ -195,7 +199,7 @@ def _delivered_text(side: Mapping[str, Any], place: int) -> Phrase:
     return Phrase("at least " if side["unknown"] else "", count, " delivered")
 
 
-def _sentence(figures: Mapping[str, Any]) -> Phrase:
+def _sentence(figures: Mapping[str, Any], *, is_judged: bool) -> Phrase:
     """Say how many got better and worse, and what else differs than the agent."""
     parts: list[str] = [
         *(
@@ -204,6 +208,8 @@ def _sentence(figures: Mapping[str, Any]) -> Phrase:
         ),
         *(Figure(figures["worse"], "figures", "worse"), " got worse"),
     ]
+    if not is_judged:
+        parts = ["No outcome is judged on both sides: compare the findings and the cost"]
     if figures["undecided"]:
         parts += [", ", Figure(figures["undecided"], "figures", "undecided"), " changed to or from unjudged"]
     one, other = figures["sides"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from markupsafe import Markup
@@ -23,6 +23,8 @@ _MAX_LINES = 300
 _MAX_TEXT = 6000
 _ALIKE = 0.3
 """Share of two texts that is equal, from which on their difference is marked."""
+_CONTEXT = 3
+"""Lines on each side of a difference, where it is cut out."""
 AGENT, MODEL = "agent", "model"
 
 
@@ -34,6 +36,24 @@ class Sides:
     agent: tuple[str, str, str]
     upstream_status: str
     agent_status: str
+
+    def near_difference(self) -> Sides:
+        """Return the sides with a few lines around the difference; whole if nothing is marked."""
+        if not self.upstream[1] and not self.agent[1]:
+            return self
+        return replace(self, upstream=_near(self.upstream), agent=_near(self.agent))
+
+
+def _near(parts: tuple[str, str, str]) -> tuple[str, str, str]:
+    before, different, after = parts
+    first, last = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    head = "".join(first[-_CONTEXT:])
+    tail = "".join(last[:_CONTEXT])
+    if len(first) > _CONTEXT:
+        head = f"...\n{head}"
+    if len(last) > _CONTEXT:
+        tail = f"{tail}..."
+    return head, different, tail
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import masked
@@ -224,7 +225,7 @@ def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = 
     return rows
 
 
-def extra_row(example: Placed, control: Placed) -> CostRow:
+def extra_row(example: Placed, control: Placed, label: str = "extra") -> CostRow:
     """Return what the example cost more than its control; nothing where it was less or within the noise."""
     extra: dict[str, float | None] = {}
     for name in ("calls", "seconds", "tokens", "usd"):
@@ -240,7 +241,7 @@ def extra_row(example: Placed, control: Placed) -> CostRow:
         return example.figure(text if value else unknown, "extra", name)
 
     return CostRow(
-        "extra",
+        label,
         cell("calls", f"+{count_text(int(extra['calls'] or 0), 'call')}", "calls"),
         cell("seconds", f"+{extra['seconds'] or 0:.2f} s", "time"),
         cell("tokens", f"+{int(extra['tokens'] or 0)} model tokens", "tokens"),
@@ -302,9 +303,16 @@ def reply_texts(example: Placed, rule: str, evidence: Sequence[str]) -> list[str
 
 
 def changed_replies(example: Placed, evidence: Sequence[str]) -> list[Node]:
-    """Return the requests of the evidence whose reply the lab changed, else the first such one of all."""
+    """Return the requests of the evidence whose reply the lab changed, else the first such one of all.
+
+    Their sides are cut to the lines around the difference.
+    """
     anchors = {event_anchor(example.card.number, id) for id in evidence}
-    changed = [node for node in _all_nodes(example.card.nodes) if node.sides]
+    changed = [
+        replace(node, sides=node.sides.near_difference())
+        for node in _all_nodes(example.card.nodes)
+        if node.sides
+    ]
     of_evidence = [node for node in changed if not anchors.isdisjoint((node.anchor, *node.others))]
     return of_evidence[:_MAX_CHANGED] or changed[:1]
 
