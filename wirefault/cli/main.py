@@ -23,7 +23,7 @@ COMMANDS = {
     "list": "List the recorded runs and experiments with their verdicts, the newest last.",
     "show": "Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.",
     "report": "Show an experiment's verdict, computed from its histories. Runs nothing.",
-    "search": "Find the dose, the smallest set of faults, or the one fault with which an agent fails.",
+    "search": "Find what to test next, the dose, the smallest set or the one fault that makes an agent fail.",
     "memory": "Show what the recorded runs taught about each component and fault; rebuild it from them.",
     "compare": "Compare two experiments or runs: success, measures, findings, settings. Runs nothing.",
     "baseline": "Accept a recording as the state to compare with, in a file to commit.",

@@ -1,4 +1,4 @@
-"""``wirefault search``: at which dose an agent fails, with which faults, and because of which one."""
+"""``wirefault search``: what to try next, at which dose an agent fails, and with which faults."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from wirefault.experiments.saved import SavedExperiment
     from wirefault.experiments.search.options import SearchSource
     from wirefault.experiments.search.run_search import SearchResult
+    from wirefault.memory.episodes import Episode
+    from wirefault.memory.planner.choose import Terms
+    from wirefault.memory.planner.source import AgentSource
 
 _PATH = click.Path(path_type=Path)
 _MAX_STEPS = 200
@@ -45,7 +49,7 @@ _ONCE = ("workers", "toxiproxy", "out", "as_json", "write", "pytest", "seed")
 
 @click.group("search", cls=Group)
 def search_command() -> None:
-    """Find the dose, the smallest set of faults, or the one fault with which an agent fails."""
+    """Find what to test next, the dose, the smallest set or the one fault that makes an agent fail."""
 
 
 _source_options = options(
@@ -309,6 +313,164 @@ def explain_command(
 
 
 @search_command.command(
+    "next",
+    brief=("run", "budget", "count", "max_risk", "arm", "seed", "workers", "as_json"),
+    examples=(
+        "wirefault search next experiments/lost-replies.yaml",
+        "wirefault search next --run --budget 200",
+    ),
+)
+@click.argument("files", nargs=-1, type=_PATH, metavar="[FILE]...")
+@option(
+    "--run", is_flag=True, section="Other", help="Run the proposals one by one, each from the results before."
+)
+@option(
+    "--budget",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    section="Limits",
+    help="With --run: run at most this many episodes, those of the control included.",
+)
+@option(
+    "--count",
+    type=click.IntRange(1, 100),
+    default=5,
+    show_default=True,
+    section="Output",
+    help="Write at most this many proposals for each FILE.",
+)
+@option(
+    "--enough",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    section="Limits",
+    help="Ask nothing more about a fault at a dose after this many episodes.",
+)
+@option(
+    "--max-risk",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    section="Limits",
+    help="Propose nothing with a higher probability of harm.",
+)
+@option(
+    "--beyond-safe",
+    is_flag=True,
+    section="Limits",
+    help="Propose also doses above one that the agent did not survive.",
+)
+@option(
+    "--every-question",
+    is_flag=True,
+    section="Faults",
+    help="Ask also the audit's questions that are not asked by default.",
+)
+@option("--arm", metavar="NAME", default="", section="Faults", help="Take the agent's settings of this arm.")
+@only_option
+@seed_option
+@set_option
+@max_time_option
+@max_cost_option
+@_run_options
+def next_command(
+    files: tuple[Path, ...],
+    run: bool,
+    budget: int,
+    count: int,
+    enough: int,
+    max_risk: float,
+    beyond_safe: bool,
+    every_question: bool,
+    arm: str,
+    only: tuple[str, ...],
+    seed: int | None,
+    changed: tuple[str, ...],
+    max_time: str | None,
+    max_cost: float | None,
+    workers: str,
+    toxiproxy: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Propose the next experiments by what memory knows, each as a file with its reason and its risk.
+
+    FILE is an experiment, whose agent and prompts are taken; without one, those of ./wirefault.yaml, or of
+    the lab that ships.
+    """
+    from wirefault.memory.planner.choose import Terms
+    from wirefault.memory.planner.source import agent_source, plan_next
+
+    environ = environ_below(out)
+    changes = experiment_changes(seed, None, changed, only)
+    changes |= sequential_changes(False, None, max_time, max_cost)
+    terms = Terms(enough, beyond_safe, max_risk)
+    codes, rows = [], list[dict[str, Any]]()
+    for file in files or (None,):
+        source = agent_source(file, arm)
+        plan = source.plan(changes, environ)
+        if run:
+            search = plan_next(plan, budget, terms, every_question=every_question)
+            codes.append(_carry_out(_saved(search), workers, toxiproxy, as_json)[0])
+        else:
+            rows += _propose(source, plan, terms, count, every_question, as_json)
+    if as_json and not run:
+        click.echo(json.dumps({"proposals": rows}, ensure_ascii=False, allow_nan=False))
+    sys.exit(max(codes, default=0))
+
+
+def _propose(
+    source: AgentSource,
+    plan: ExperimentPlan,
+    terms: Terms,
+    count: int,
+    every_question: bool,
+    as_json: bool,
+) -> list[dict[str, Any]]:
+    """Write the best proposals as files and show them."""
+    from wirefault.memory.planner.planner import Planner
+    from wirefault.memory.planner.source import write_next
+    from wirefault.memory.store import Memory
+    from wirefault.report.search import risk_text
+
+    memory = Memory(plan.configuration.logs)
+    episodes = memory.episodes() if memory.exists else []
+    planner = Planner(episodes, memory.own_outcomes(), terms, every_question=every_question)
+    cells = planner.cells([prompt.key for prompt in plan.prompts])
+    where = source.file or "the agent"
+    if not cells:
+        raise InputError(
+            f"{where}: memory has no clean episode of these prompts, so their calls are unknown; run the"
+            " agent once and wirefault memory rebuild, or let the search run: wirefault search next --run"
+        )
+    chosen = list(islice(planner.proposals(cells), count))
+    if not chosen:
+        click.echo(f"{where}: nothing is worth another episode", err=as_json)
+    rows = []
+    for number, proposal in enumerate(chosen, 1):
+        experiment = planner.experiment(source.data, proposal)
+        path = write_next(source, number, experiment)
+        checks = [check.name for check in experiment.checks]
+        click.echo(f"{path}: {experiment.experiment['title']}", err=as_json)
+        click.echo(f"  {proposal.reason}: {proposal.because}", err=as_json)
+        click.echo(f"  risk {risk_text(proposal.risk)}: {proposal.risk.evidence}", err=as_json)
+        if checks:
+            click.echo(f"  checks added: {', '.join(checks)}", err=as_json)
+        rows.append(
+            {
+                "file": str(path),
+                "title": experiment.experiment["title"],
+                "reason": proposal.reason,
+                "because": proposal.because,
+                "risk": asdict(proposal.risk),
+                "checks": checks,
+            }
+        )
+    return rows
+
+
+@search_command.command(
     "resume",
     examples=("wirefault search resume latest", "wirefault search resume latest --workers 4"),
 )
@@ -378,7 +540,12 @@ def _carry_out(
     click.echo(saved.plan.experiment.title, err=as_json)
     workers_count = workers_for(saved.plan.configuration.wiring, workers)
     control = RunControl(choice, print_to_stderr, lambda _: None, workers_count)
-    result = run_search(saved, control, LocalEngine())
+    steps = None
+    if saved.plan.search["kind"] == "next":
+        from wirefault.memory.planner.run_next import steps_with
+
+        steps = steps_with(_remembered(saved))
+    result = run_search(saved, control, LocalEngine(), steps)
     for line in search_lines(result):
         click.echo(line, err=as_json)
     environ = saved.plan.configuration.environ
@@ -386,3 +553,11 @@ def _carry_out(
     if as_json:
         click.echo(json.dumps(result.as_json(), ensure_ascii=False))
     return result.code, result
+
+
+def _remembered(saved: SavedExperiment) -> list[Episode]:
+    """The episodes that memory has; none if it was never built."""
+    from wirefault.memory.store import Memory
+
+    memory = Memory(saved.logs)
+    return memory.episodes() if memory.exists else []

@@ -59,17 +59,20 @@ def _experiment_episodes(saved: SavedExperiment, skipped: dict[str, str]) -> Ite
         run_ids = saved.run_ids(arm)
         if not run_ids:
             continue
-        facts = saved.facts_of(arm)
-        control = {} if arm.is_control else by_control(facts)
-        twin = _twin_arm(saved, arm)
         for run_id in run_ids:
             try:
-                judgement = _judged(saved.logs, run_id).by_control(control)
+                yield from run_episodes(saved, arm, run_id)
             except (HistoryError, OSError, ValueError) as error:  # its other runs are read
                 skipped[run_id] = " ".join(str(error).split())
-                continue
-            episodes = remembered_episodes(judgement, run_id, saved.experiment_id, arm.name, twin)
-            yield from (each for each in episodes if _counts(each, facts))
+
+
+def run_episodes(saved: SavedExperiment, arm: PlannedArm, run_id: str) -> list[Episode]:
+    """The episodes that the arm counts from this run of it. Raises as ``read_run`` does."""
+    facts = saved.facts_of(arm)
+    judgement = _judged(saved.logs, run_id).by_control({} if arm.is_control else by_control(facts))
+    twin = _twin_arm(saved, arm)
+    episodes = remembered_episodes(judgement, run_id, saved.experiment_id, arm.name, twin)
+    return [each for each in episodes if _counts(each, facts)]
 
 
 def _twin_arm(saved: SavedExperiment, arm: PlannedArm) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from wirefault.experiments.search.chain import Chain, Risk
 from wirefault.experiments.search.explain import Cause
 from wirefault.experiments.search.limit import Limit
 from wirefault.experiments.search.minimise import Smallest
@@ -30,6 +31,8 @@ def search_lines(result: SearchResult) -> Iterator[str]:
         of = result.saved.plan.search["terms"]["of"]
         for dose, tally in result.answer.tallies.items():
             yield strip_control(f"  {of} {dose:g}: {tally.successes} of {tally.trials} succeeded")
+    if isinstance(result.answer, Chain):
+        yield from map(strip_control, _step_lines(result.answer))
     for parts in answer_parts(result):
         yield strip_control("".join(each if isinstance(each, str) else each.text for each in parts))
     if not result.is_whole:
@@ -46,6 +49,8 @@ def answer_parts(result: SearchResult) -> Iterator[Parts]:
         yield ("no answer yet: it ended early",)
     elif isinstance(result.answer, Limit):
         yield from _limit_parts(result.answer, str(terms["of"]))
+    elif isinstance(result.answer, Chain):
+        yield from _chain_parts(result.answer)
     elif isinstance(result.answer, Cause):
         yield from _cause_parts(result.answer, terms)
     else:
@@ -146,3 +151,28 @@ def _cause_parts(cause: Cause, terms: Mapping[str, Any]) -> Iterator[Parts]:
         Value(f"{terms['error']:g}", ("terms", "error")),
         " or less",
     )
+
+
+def _step_lines(chain: Chain) -> Iterator[str]:
+    for step in chain.steps:
+        yield f"  {step.name}: {step.text}"
+        yield f"    {step.reason}: {step.because}; risk {risk_text(step.risk)}; {step.result}"
+
+
+def _chain_parts(chain: Chain) -> Iterator[Parts]:
+    for place, weakness in enumerate(chain.weaknesses):
+        yield (
+            f"{weakness.text}: in ",
+            _of_answer(f"{weakness.bad} of {weakness.delivered}", "weaknesses", place, "bad"),
+            " episodes, first in ",
+            _of_answer(weakness.steps[0], "weaknesses", place, "steps", 0),
+        )
+    if not chain.weaknesses:
+        yield ("no weakness showed",)
+    ended = f" episodes; {chain.why or 'not at its end'}"
+    yield _of_answer(chain.episodes, "episodes"), ended
+
+
+def risk_text(risk: Risk) -> str:
+    """The probability with its interval, in percent."""
+    return f"{100 * risk.value:.0f} % ({100 * risk.low:.0f} to {100 * risk.high:.0f})"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from wirefault.core.errors import UNKNOWN, InputError
 from wirefault.experiments.engine import RunControl, RunGrownArm
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.plan import PlannedArm, at_dose
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.search.chain import Chain, chain_of
 from wirefault.experiments.search.explain import Cause, next_cause_step
 from wirefault.experiments.search.faults import (
     LEVEL,
@@ -28,7 +29,25 @@ from wirefault.experiments.search.minimise import Ask, FaultNames, Smallest, Ter
 from wirefault.experiments.search.trials import SearchEngine, ShowsNothing, Stopped, Trials, base_arm
 from wirefault.lab.toxiproxy import VERIFIED
 
-Answer = Limit | Smallest | Cause
+Answer = Limit | Smallest | Cause | Chain
+
+
+class Steps(Protocol):
+    """The steps of a search."""
+
+    trials: Trials
+
+    def step(self) -> bool:
+        """Run the next episodes; whether there were any."""
+        ...
+
+    def is_done(self) -> bool:
+        """Whether the recorded episodes are all that it asks for."""
+        ...
+
+    def answer(self) -> Answer | None:
+        """What the recorded episodes show."""
+        ...
 
 
 @dataclass
@@ -65,6 +84,8 @@ class SearchResult:
 
 
 def _answer_json(answer: Answer) -> dict[str, Any]:
+    if isinstance(answer, Chain):
+        return answer.as_json()
     if isinstance(answer, Limit):
         rise = answer.rise
         return {
@@ -96,15 +117,21 @@ def _answer_json(answer: Answer) -> dict[str, Any]:
     }
 
 
-def run_search(saved: SavedExperiment, how: RunControl, engine: SearchEngine) -> SearchResult:
+def run_search(
+    saved: SavedExperiment,
+    how: RunControl,
+    engine: SearchEngine,
+    steps_of: Callable[[SavedExperiment], Steps] | None = None,
+) -> SearchResult:
     """Run the rest of a saved search and save its result.
 
-    Raises ``UserError`` if its episodes show nothing, ``OSError`` if files cannot be written.
+    ``steps_of``: instead of the steps of its kind. Raises ``UserError`` if its episodes show nothing,
+    ``OSError`` if files cannot be written.
     """
     if not saved.plan.search:
         raise InputError(f"{saved.experiment_id} is not a search; wirefault run --resume resumes it")
     saved.forget_end()
-    search = _SEARCHES[saved.plan.search["kind"]](saved)
+    search = (steps_of or _SEARCHES[saved.plan.search["kind"]])(saved)
     result = SearchResult(saved, None, is_whole=False)
 
     def run_steps(run: RunGrownArm) -> int:
@@ -126,7 +153,12 @@ def run_search(saved: SavedExperiment, how: RunControl, engine: SearchEngine) ->
     return result
 
 
-_ANSWERED = frozenset(("bounded", "above", "below", "minimal", "passes", "one", "together", "either", "none"))
+_ANSWERED = frozenset(
+    (
+        *("bounded", "above", "below", "minimal", "passes", "one", "together", "either", "none"),
+        *("budget", "nothing left"),
+    )
+)
 
 
 def _code(result: SearchResult) -> int:
@@ -298,8 +330,25 @@ class _ExplainSteps:
         return step if isinstance(step, Cause) else None
 
 
-_Steps = _LimitSteps | _MinimiseSteps | _ExplainSteps
-_SEARCHES: Mapping[str, Callable[[SavedExperiment], _Steps]] = {
+class _RecordedSteps:
+    """The recorded steps of a search for the next experiments, whose planner is in another room."""
+
+    def __init__(self, saved: SavedExperiment) -> None:
+        self.trials = Trials(saved, ())
+
+    def step(self) -> bool:
+        raise InputError("wirefault search next --run runs such a search")
+
+    def is_done(self) -> bool:
+        return self.answer().state != "open"
+
+    def answer(self) -> Chain:
+        count = sum(len(self.trials.episodes(name)) for name in self.trials.arms)
+        return chain_of(self.trials.saved.plan.search, count)
+
+
+_SEARCHES: Mapping[str, Callable[[SavedExperiment], Steps]] = {
+    "next": _RecordedSteps,
     "limit": _LimitSteps,
     "minimise": _MinimiseSteps,
     "explain": _ExplainSteps,

@@ -169,7 +169,9 @@ class Trials:
     @property
     def _control_keys(self) -> list[str]:
         plan = self.saved.plan
-        count = max(_MIN_CONTROLS, min(int(plan.search["prompts"]), _MAX_CONTROLS))
+        prompts = int(plan.search["prompts"])
+        most = prompts if plan.search["kind"] == "next" else _MAX_CONTROLS  # it needs the calls of each
+        count = max(_MIN_CONTROLS, min(prompts, most))
         return [prompt.key for prompt in plan.prompts[:count]]
 
     def control_problem(self) -> str | None:

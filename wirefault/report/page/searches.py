@@ -10,6 +10,7 @@ from typing import Any
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.search.chain import Chain
 from wirefault.experiments.search.faults import fault_names
 from wirefault.experiments.search.limit import Limit
 from wirefault.experiments.search.run_search import SearchResult, dosed_arm
@@ -39,7 +40,7 @@ from wirefault.report.page.parts import (
 )
 from wirefault.report.page.phrase import Figure, Phrase, capitalised, joined
 from wirefault.report.page.svg import Band, LevelPoint, shares_by_level
-from wirefault.report.search import answer_parts
+from wirefault.report.search import answer_parts, risk_text
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import percent
 
@@ -58,6 +59,7 @@ _VERDICTS: Mapping[str, tuple[str, Tone]] = {
     "either": ("causes found", "bad"),
     "none": ("comes without faults", "open"),
     "unknown": ("cannot be told", "open"),
+    "safety": ("ended by a safety condition", "open"),
 }
 _CONFIDENCE = 0.95
 _MIN_GAP = 0.1
@@ -83,7 +85,8 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
     cards = finding_cards(tested or by_arm.get(CONTROL, []), by_arm.get(CONTROL, []))
     links = link_figures([each.trace for all in by_arm.values() for each in all])
     doses = _dose_figures(result.answer) if isinstance(result.answer, Limit) else []
-    sets = [] if isinstance(result.answer, Limit) else _set_figures(saved, result, by_arm)
+    has_sets = saved.plan.search["kind"] not in ("limit", "next")
+    sets = _set_figures(saved, result, by_arm) if has_sets else []
     verdict, tone = _verdict(result)
     return PageContent(
         id=recording.id,
@@ -101,7 +104,7 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
             *(outcome_chart(arms) if len(arms) <= _MAX_BARS else ()),
             *latency_chart(links),
         ],
-        tables=[*_dose_table(result, doses), *request_table(links)],
+        tables=[*_dose_table(result, doses), *_step_table(result), *request_table(links)],
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, summaries) if summaries else [],
         figures={
@@ -131,6 +134,8 @@ def _verdict(result: SearchResult) -> tuple[str, Tone]:
         return _VERDICTS["fails without"]
     if result.answer is None or not result.is_whole:
         return "no answer yet", "open"
+    if isinstance(result.answer, Chain) and result.answer.state != "safety":
+        return ("weaknesses found", "bad") if result.answer.weaknesses else ("no weakness showed", "good")
     return _VERDICTS[result.answer.state]
 
 
@@ -191,6 +196,8 @@ def _question(kind: str, terms: Mapping[str, Any]) -> Phrase:
             term("fails_at", percent(terms["fails_at"])),
             " of the episodes fail",
         )
+    if kind == "next":
+        return Phrase("the next experiments, in at most ", term("budget", f"{terms['budget']} episodes"))
     return Phrase(f"the faults because of which the episode was {terms['outcome']}")
 
 
@@ -265,6 +272,26 @@ def _dose_table(result: SearchResult, doses: Sequence[Mapping[str, Any]]) -> Ite
         yield Table("Doses tried", (of, "succeeded", "trials", "interval"), rows, note)
 
 
+def _step_table(result: SearchResult) -> Iterator[Table]:
+    """Yield the steps of a search for the next experiments, with their reasons."""
+    if not isinstance(result.answer, Chain) or not result.answer.steps:
+        return
+    rows = [
+        [
+            Figure(step.name, *at, "name"),
+            Figure(step.text, *at, "text"),
+            Phrase(Figure(step.reason, *at, "reason"), ": ", Figure(step.because, *at, "because")),
+            Figure(risk_text(step.risk), *at, "risk", "value"),
+            Figure(", ".join(step.checks) or "none", *at, "checks"),
+            Figure(step.result, *at, "result"),
+        ]
+        for place, step in enumerate(result.answer.steps)
+        for at in [("answer", "steps", place)]
+    ]
+    heads = ("step", "what happens", "reason", "risk of harm", "checks added", "result")
+    yield Table("How it came there", heads, rows, "Risk: the probability before the step, 90 % interval")
+
+
 def _set_figures(
     saved: SavedExperiment, result: SearchResult, by_arm: Mapping[str, Sequence[Placed]]
 ) -> list[dict[str, Any]]:
@@ -272,7 +299,8 @@ def _set_figures(
     terms = saved.plan.search["terms"]
     failures = terms.get("failures") or ([terms["outcome"]] if "outcome" in terms else [])
     sets: dict[tuple[str, ...], dict[str, Any]] = {}
-    decided = dict(result.answer.decided) if result.answer and not isinstance(result.answer, Limit) else {}
+    answer = result.answer
+    decided = {} if answer is None or isinstance(answer, Limit | Chain) else dict(answer.decided)
     for arm in saved.plan.arms:
         names = () if arm.name == CONTROL else tuple(sorted(fault_names(arm.settings)))
         empty = {

@@ -1,0 +1,108 @@
+"""The choice of the next cells, on paper and in simulated systems."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import mean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench.next_experiments import calibration, compare, predictions, simulated_cells
+from wirefault.memory.planner.cells import Cell
+from wirefault.memory.planner.choose import Proposal, Terms, proposals
+from wirefault.memory.planner.risk import Tally
+
+CELLS = simulated_cells()
+LADDER = [cell for cell in CELLS if cell.ladder == "fault-5-link-1"]
+FINE, BAD = Tally(delivered=1), Tally(delivered=1, bad=1, harm=1)
+
+
+def chosen(
+    past: Mapping[str, Tally] = {},
+    now: Mapping[str, Tally] = {},
+    cells: list[Cell] = LADDER,
+    **terms: object,
+) -> list[Proposal]:
+    return list(proposals(cells, past, now, Terms(**terms)))  # type: ignore[arg-type]
+
+
+def test_unasked_question_starts_at_smallest_dose() -> None:
+    [first] = chosen()
+    assert (first.reason, first.cell.dose) == ("unasked question", 1)
+    assert "from the smallest dose" in first.because
+
+
+def test_survived_dose_is_raised_by_one() -> None:
+    [first] = chosen(now={LADDER[0].id: FINE})
+    assert (first.reason, first.cell.dose) == ("edge of a safe range", 2)
+    assert "survived dose 1 in 1 episode; next dose 2" in first.because
+
+
+def test_dose_beyond_a_failure_needs_permission() -> None:
+    failed = {LADDER[0].id: BAD}
+    assert chosen(now=failed)[0].cell.dose == 1
+    assert chosen(now=failed, beyond_safe=True)[0].cell.dose == 2
+
+
+def test_earlier_failure_is_confirmed_first() -> None:
+    first = chosen(past={LADDER[0].id: BAD}, cells=CELLS)[0]
+    assert (first.reason, first.cell.id) == ("regression", LADDER[0].id)
+    assert not any(
+        each.reason == "regression"
+        for each in chosen(past={LADDER[0].id: BAD}, now={LADDER[0].id: BAD}, cells=CELLS)
+    )
+
+
+def test_nothing_is_worth_asking_after_enough_episodes() -> None:
+    whole = {cell.id: Tally(delivered=3) for cell in LADDER}
+    assert chosen(now=whole) == []
+    assert chosen(now=whole, enough=4)[0].reason == "widest interval"
+
+
+def test_fault_that_is_never_delivered_is_given_up() -> None:
+    assert chosen(now={LADDER[0].id: Tally(absent=2)}) == []
+
+
+def test_survivors_are_tried_in_pairs_at_different_components() -> None:
+    both = [cell for cell in CELLS if cell.id in ("fault-1-link-1-1", "fault-2-link-2-1")]
+    fine = {cell.id: Tally(delivered=3) for cell in both}
+    [pair] = chosen(now=fine, cells=both)
+    assert (pair.reason, pair.cell.id) == ("untested pair", "fault-1-link-1-1+fault-2-link-2-1")
+    assert chosen(now={**fine, pair.cell.id: FINE}, cells=both) == []
+
+
+def test_risk_above_limit_is_not_proposed() -> None:
+    risky = {LADDER[0].id: Tally(delivered=2, bad=2, harm=2)}
+    assert chosen(now=risky, max_risk=0.3) == []
+    assert chosen(now=risky)[0].risk.evidence.startswith("harm in 2 of 2 at this dose")
+
+
+def test_planner_finds_three_weaknesses_in_fewer_episodes_than_chance() -> None:
+    planner, random = compare(25)
+    assert mean(planner) < 0.7 * mean(random)
+
+
+def test_predicted_harm_happens_as_often_as_predicted() -> None:
+    predicted = list(predictions(12, 60))
+    error = [abs(value - harm) * n for value, harm, n in calibration(predicted).values()]
+    assert sum(error) / len(predicted) < 0.1
+    assert mean(each.low <= each.rate <= each.high for each in predicted) > 0.85
+
+
+tallies = st.builds(
+    lambda delivered, bad, harm, absent: Tally(
+        delivered, min(bad, delivered), min(harm, bad, delivered), absent
+    ),
+    *[st.integers(0, 10_000)] * 4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.sampled_from([cell.id for cell in CELLS]), tallies, max_size=8))
+@pytest.mark.filterwarnings("error")
+def test_risk_is_a_probability_whatever_was_seen(seen: dict[str, Tally]) -> None:
+    for proposal, _ in zip(proposals(CELLS, seen, {}), range(20), strict=False):
+        risk = proposal.risk
+        assert 0 <= risk.low <= risk.high <= 1 and 0 <= risk.value <= 1

@@ -1,0 +1,87 @@
+"""A search for the next experiments in a real lab, its page, and its proposals as files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tests.upstream import Upstream, requests_of
+from wirefault.cli.main import main
+
+BLIND = """
+import json, os, urllib.request
+
+def ask(prompt):
+    # orders again, whatever went wrong
+    for _ in range(2):
+        request = urllib.request.Request(os.environ["SHOP_URL"] + "/orders", b'{"item": 1}', method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=20) as reply:
+                return reply.read().decode()
+        except OSError:
+            pass
+    return "0"
+"""
+EXPERIMENT = {
+    "title": "Orders",
+    "wiring": {"links": {"shop": {"env": "SHOP_URL"}}, "subject": {"python": "blind:ask"}},
+    "prompts": [{"id": "n", "prompt": "How many?", "expect": {"values": [{"number": 7}]}}],
+    "seed": 5,
+    "checks": ["success == all"],
+}
+
+
+@pytest.fixture
+def shop() -> Iterator[str]:
+    def serve(connection: Any) -> None:
+        for _ in requests_of(connection):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7")
+
+    with Upstream(serve) as upstream:
+        yield upstream.address.url
+
+
+@pytest.mark.slow
+def test_search_runs_proposals_and_then_writes_others(
+    shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "blind.py").write_text(BLIND, encoding="utf-8")
+    experiment = json.loads(json.dumps(EXPERIMENT))
+    experiment["wiring"]["links"]["shop"]["upstream"] = shop
+    (tmp_path / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
+
+    def run(words: str) -> Any:
+        result = CliRunner().invoke(main, words.split())
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout) if "--json" in words else result.output
+
+    document = run("search next exp.json --run --budget 6 --toxiproxy embedded --json")
+    chain = document["answer"]
+    first = chain["steps"][0]
+    assert (first["reason"], first["result"]) == ("unasked question", "writes twice in 1 of 1")
+    assert chain["weaknesses"][0]["steps"][0] == "step-1" and chain["state"] == "budget"
+    assert 0 < first["risk"]["low"] < first["risk"]["high"] < 1
+    assert "prevent_write_repeated" in chain["steps"][1]["checks"]
+    assert "writes twice" in run("report latest")
+    run("memory rebuild")
+    proposals = run("search next exp.json --count 1 --json")["proposals"]
+    assert proposals[0]["reason"] == "regression"
+    assert "reply lost" in run(f"plan {Path(proposals[0]['file']).name}")
+
+
+def test_unknown_calls_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "blind.py").write_text(BLIND, encoding="utf-8")
+    experiment = json.loads(json.dumps(EXPERIMENT))
+    experiment["wiring"]["links"]["shop"]["upstream"] = "http://127.0.0.1:9"
+    (tmp_path / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
+    result = CliRunner().invoke(main, ["search", "next", "exp.json"])
+    assert result.exit_code == 64 and "wirefault search next --run" in result.stderr
+    result = CliRunner().invoke(main, ["search", "next", "exp.json", "--arm", "careless"])
+    assert result.exit_code == 64 and "--arm careless: unknown arm" in result.stderr

@@ -1,0 +1,1 @@
+"""The planner: from remembered episodes to the next experiments, each with its reason and its risk."""
