@@ -47,6 +47,10 @@ class Memory:
     """The attempt in which the conversation began; its steps keep their keys."""
     restored: StateSnapshot | None = None
     """The last stored step; None for a new conversation."""
+    earlier: int = 0
+    """The turns of earlier attempts, which are in the stored messages."""
+    checkpoint: str = ""
+    """The stored step that it continues; empty for the last one."""
 
     @property
     def messages(self) -> list[AnyMessage]:
@@ -66,7 +70,7 @@ class Memory:
             if isinstance(message, HumanMessage):
                 turns.append([])
             turns[-1].append(message)
-        return turns
+        return turns[self.earlier :]
 
     @property
     def preserved(self) -> str:
@@ -83,7 +87,8 @@ class Memory:
 
     def config(self, recursion_limit: int) -> RunnableConfig:
         """Return the configuration of an invocation of the graph."""
-        return {"recursion_limit": recursion_limit, "configurable": {"thread_id": self.thread}}
+        place = {"thread_id": self.thread, **({"checkpoint_id": self.checkpoint} if self.checkpoint else {})}
+        return {"recursion_limit": recursion_limit, "configurable": place}
 
 
 def _thread(identity: Identity, attempt: int) -> str:
@@ -133,6 +138,47 @@ class Checkpoints:
     def _forget(self) -> None:
         while self._finished:
             self.saver.delete_thread(self._finished.pop())
+
+
+@dataclass
+class SessionCheckpoints(Checkpoints):
+    """Conversations that last over several attempts: each attempt is one more turn of its episode's.
+
+    A turn that failed is forgotten: the next one continues after the last turn that was answered.
+    """
+
+    resumed: dict[str, int] = field(default_factory=dict)
+    """Episodes whose process was killed in mid-turn, with the attempt in which that turn began."""
+
+    def open(self, graph: Graph, identity: Identity) -> Memory:
+        """Open the episode's conversation for one more turn, or for the rest of one that was cut short."""
+        thread = f"{identity.run}-{identity.episode}"
+        memory = _memory(graph, self.saver, self.durability, thread, identity.attempt)
+        stored = memory.graph.get_state(memory.config(1))
+        began = self.resumed.pop(identity.episode, 0)
+        if began and stored.tasks:
+            memory.restored, memory.began = stored, began
+            memory.earlier = len(memory.turns) - 1
+        elif stored.tasks:
+            history = memory.graph.get_state_history(memory.config(1))
+            answered = next((each for each in history if each.values and not each.tasks), None)
+            if answered is None:
+                self.saver.delete_thread(thread)
+            else:
+                memory.checkpoint = str(answered.config["configurable"]["checkpoint_id"])
+        return memory
+
+    def finished(self, memory: Memory) -> None:
+        """Nothing: the session continues."""
+
+    def last(self, run: str, episode: str) -> str:
+        """Return the id of the session's last stored step; empty without one."""
+        step = self.saver.get_tuple({"configurable": {"thread_id": f"{run}-{episode}"}})
+        return str(step.config["configurable"]["checkpoint_id"]) if step else ""
+
+    def forget(self, run: str, episode: str) -> None:
+        """Delete the session's conversation."""
+        self.saver.delete_thread(f"{run}-{episode}")
 
 
 def _memory(

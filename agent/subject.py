@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -20,7 +22,7 @@ from wirefault.state.handoffs import FILE_NAME, HandoffQueue
 from wirefault.subjects.subject import Subject
 
 if TYPE_CHECKING:
-    from agent.checkpoints import Checkpoints
+    from agent.checkpoints import Checkpoints, SessionCheckpoints
     from agent.handoff import HandoffDesk
 
 _NAME = "langchain agent"  # the summary adds the model that answered
@@ -84,6 +86,51 @@ def open_stores(
             except (OSError, sqlite3.Error) as error:
                 raise SettingsError(f"RECOVERY: checkpoint: cannot open {file}: {error}") from None
         yield memories, desk
+
+
+@contextmanager
+def open_conversations(
+    configuration: Configuration, file: Path, key: Callable[[str], bytes]
+) -> Iterator[tuple[Callable[[str, str, int], Subject], SessionCheckpoints]]:
+    """Open the agent of ``wirefault lab serve``: a subject for each RECOVERY text, model's name and
+    bound of tokens (empty and 0: the settings' own), and their conversations.
+
+    ``key`` returns a run's key, which signs its requests. Raises ``SettingsError``.
+    """
+    settings = configuration.settings
+    model_key = api_key(settings, configuration.environ).get_secret_value()
+    from agent.checkpoints import SessionCheckpoints, open_checkpoints
+    from agent.handoff import HandoffDesk
+    from agent.loop import STORED_TYPES, Agent
+    from agent.models import build_model, open_client
+
+    redact = Redaction(configuration.environ).text
+    with open_client(settings) as client, open_checkpoints(file, "sync", STORED_TYPES) as stored:
+        sessions = SessionCheckpoints(stored.saver, "sync")
+
+        @cache
+        def with_recovery(text: str, model_name: str, max_tokens: int) -> Subject:
+            recovery = parse_recovery(text)
+            name = recovery.fallback.model if recovery.fallback else ""
+            topology, desk = configuration.topology, None
+            if recovery.handoff:
+                queue = HandoffQueue(configuration.state.parent / FILE_NAME)
+                desk = HandoffDesk(queue, load_approvals(recovery.handoff.answers))
+            model = build_model(settings, topology, model_key, client, model_name)
+            if max_tokens:
+                model = model.model_copy(update={"max_tokens": max_tokens})
+            return Agent(
+                model,
+                _NAME,
+                redact=redact,
+                run_key=key,
+                recovery=recovery,
+                fallback=build_model(settings, topology, model_key, client, name) if name else None,
+                memories=sessions,
+                desk=desk,
+            )
+
+        yield with_recovery, sessions
 
 
 def api_key(settings: Settings, environ: Mapping[str, str]) -> SecretStr:

@@ -15,7 +15,7 @@ from wirefault.cli.help import Group, option
 from wirefault.cli.options import toxiproxy_option
 from wirefault.lab import daemon
 from wirefault.lab.addresses import address_rows, moved_ports
-from wirefault.lab.extra import require_packages
+from wirefault.lab.extra import NotInstalled, require_packages
 from wirefault.lab.new_folder import FolderInUse, write_lab
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -127,6 +127,67 @@ def _handoffs(approve: int | None, deny: int | None, page: bool) -> None:
         return
     for line in table_lines(("id", "state", "call", "why"), rows, width_of(sys.stdout)):
         click.echo(strip_control(line))
+
+
+@lab_command.command(
+    "serve", examples=("wirefault lab serve", "wirefault lab serve --failure-mode hallucination --port 8011")
+)
+@option("--port", type=click.IntRange(0, 65535), default=8010, show_default=True, help="Serve on this port.")
+@option(
+    "--failure-mode",
+    default="",
+    envvar="FAILURE_MODE",
+    help="Fail every message in this mode. [env: FAILURE_MODE]",
+)
+@option(
+    "--probabilistic-failures/--no-probabilistic-failures",
+    default=False,
+    envvar="PROBABILISTIC_FAILURES",
+    help="Draw a mode for each message: wirefault faults show recovery-lab.  [env: PROBABILISTIC_FAILURES]",
+)
+@option(
+    "--failure-rate-multiplier",
+    type=click.FloatRange(0, 100),
+    default=1.0,
+    show_default=True,
+    envvar="FAILURE_RATE_MULTIPLIER",
+    help="Factor for each mode's stated probability. [env: FAILURE_RATE_MULTIPLIER]",
+)
+@option(
+    "--queue",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="At most this many messages wait.",
+)
+@toxiproxy_option
+def _serve(
+    port: int,
+    failure_mode: str,
+    probabilistic_failures: bool,
+    failure_rate_multiplier: float,
+    queue: int,
+    toxiproxy: str,
+) -> None:
+    """Talk to the lab's agent while it fails: an HTTP API with sessions, modes, both sides of each reply.
+
+    Its paths are at /docs. Sessions are in state/conversations.db, or where DATABASE_URL says.
+    """
+    try:
+        from wirefault.conversation.serving import serve_conversations
+    except ModuleNotFoundError as error:
+        if error.name not in ("sqlalchemy", "alembic"):
+            raise
+        raise NotInstalled(
+            f"lab serve needs {error.name}: pip install 'wirefault[lab,conversation]'"
+        ) from None
+    configuration = load_configuration(os.environ)
+    require_packages(configuration.wiring)
+    check_version(configuration.state)
+    check_effects(configuration.effects)
+    choice = choose_toxiproxy(toxiproxy, configuration.environ)
+    options = (failure_mode, probabilistic_failures, failure_rate_multiplier)
+    serve_conversations(configuration, choice, port, options, queue, print_to_stderr)
 
 
 @lab_command.command(

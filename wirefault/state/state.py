@@ -173,6 +173,10 @@ class State:
             (run_id, lab_id, lane, status, seed, settings, settings_hash, created, heartbeat or created),
         )
 
+    def remove_run(self, run_id: str) -> None:
+        """Remove a run's row, so that another lab can continue the run."""
+        self._database.execute("DELETE FROM runs WHERE run_id = ?", (run_id,))
+
     def run(self, run_id: str) -> RunRow | None:
         row = self._database.execute("SELECT * FROM runs WHERE run_id = ?", (run_id,)).fetchone()
         return RunRow(**dict(row)) if row else None

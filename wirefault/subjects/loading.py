@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial, update_wrapper
 from importlib import import_module
 from pathlib import Path
+from typing import Any, cast
 
 from wirefault.core.errors import nearest
 from wirefault.core.lab_folder import lab_root
@@ -72,6 +73,12 @@ def load_subject(name: str) -> SubjectFactory:
         hint = nearest(factory_name, callables)
         raise SettingsError(f"{label}: {module_name} has no function {factory_name}{hint}")
     return update_wrapper(partial(_open, label, factory), factory)
+
+
+def lab_agent_function(name: str) -> Callable[..., Any]:
+    """Return a function of the lab's own agent, from ``agent/subject.py``."""
+    _find_modules_for(LAB_SUBJECT)
+    return cast(Callable[..., Any], getattr(import_module(_LAB_FACTORY[0]), name))
 
 
 @contextmanager

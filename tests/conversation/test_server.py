@@ -1,0 +1,233 @@
+"""``wirefault lab serve`` through the real wire: its API, its sessions, and a server that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support import free_port, until
+
+pytestmark = pytest.mark.slow
+PARIS, SEND = (
+    "What is the temperature in Paris right now?",
+    'Send Bob a message saying "The report is ready".',
+)
+PATIENCE_S = 120
+# a busy machine is slower than a tool may be
+PATIENT = {"TOOL_TIMEOUT": "30", "ATTEMPT_TIME": "120", "ARM_TIMEOUT": "60"}
+
+
+class Served:
+    """A server in a folder. ``kill`` and ``start`` follow each other in one test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.start()
+
+    def start(self) -> None:
+        environ = {**os.environ, "SEED": "1", "TOXIC_PROB": "0", "ERROR_PROB": "0", **PATIENT}
+        self.log = (self.folder / "serve.txt").open("w+")
+        command = [sys.executable, "-m", "wirefault", "lab", "serve", "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            command, cwd=self.folder, env=environ, stdout=self.log, stderr=self.log, start_new_session=True
+        )
+        until(self._is_up, "the server", patience=PATIENCE_S, interval=0.1)
+
+    def _is_up(self) -> bool:
+        text = (self.folder / "serve.txt").read_text()
+        assert self.process.poll() is None, text
+        return "/docs" in text
+
+    def kill(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(PATIENCE_S)
+        self.log.close()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(PATIENCE_S)
+        self.log.close()
+
+    @property
+    def state(self) -> Path:
+        return self.folder / ".wirefault" / "state"
+
+    def call(self, method: str, path: str, body: Any = None, **more: Any) -> requests.Response:
+        token = (self.state / "conversation.token").read_text()
+        headers = {"Authorization": f"Bearer {token}"}
+        url = f"http://127.0.0.1:{self.port}{path}"
+        return requests.request(method, url, json=body, timeout=PATIENCE_S, headers=headers, **more)
+
+    def chat(self, session: str, message: str, **more: Any) -> dict[str, Any]:
+        reply = self.call("POST", "/api/v1/chat", {"session_id": session, "message": message, **more})
+        assert reply.status_code == 200, reply.text
+        return dict(reply.json())
+
+    def messages(self, session: str) -> int:
+        """How many messages the session's world has."""
+        if not (self.state / "effects.db").exists():
+            return 0
+        with closing(sqlite3.connect(f"file:{self.state / 'effects.db'}?mode=ro", uri=True)) as effects:
+            query = "SELECT COUNT(*) FROM effects WHERE kind = 'message_sent' AND world LIKE ?"
+            return int(effects.execute(query, (f"%/{session}",)).fetchone()[0])
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    served = Served(tmp_path_factory.mktemp("serve"))
+    yield served
+    served.stop()
+
+
+def test_session_remembers_and_acts_in_one_world(server: Served) -> None:
+    first, second = server.chat("talk", PARIS), server.chat("talk", "And in Fahrenheit?")
+    assert (first["status"], first["response"]) == ("success", first["natural_response"])
+    assert "47.12" in second["response"] and second["metadata"]["context_preserved"]
+    server.chat("talk", SEND)
+    assert server.messages("talk") == 1
+
+
+# mode, status, whether the model was asked
+ENDS = {
+    "hallucination": ("failure", True),
+    "incorrect_reasoning": ("failure", True),
+    "off_topic": ("failure", True),
+    "infinite_loop": ("error", True),
+    "refusing_progress": ("failure", True),
+    "service_unavailable": ("error", False),
+    "auth_error": ("error", False),
+    "rate_limiting": ("error", False),
+    "token_limit": ("error", True),
+    "stuck_pattern": ("failure", True),
+}
+
+
+@pytest.mark.parametrize("mode", ENDS)
+def test_forced_mode_shows_both_sides(server: Served, mode: str) -> None:
+    tried = server.call("POST", f"/api/v1/test-failure/{mode}").json()
+    status, is_asked = ENDS[mode]
+    reply = tried["response"]
+    assert (reply["status"], reply["failure_mode"], reply["failure_injection_applied"]) == (
+        status,
+        mode,
+        True,
+    )
+    assert (reply["natural_response"] is not None) == is_asked
+    assert reply["response"] != reply["natural_response"]
+
+
+def test_recovery_answers_although_the_service_is_unavailable(server: Served) -> None:
+    recovery = "fallback(model=scripted-diligent)"
+    reply = server.chat("recovers", PARIS, failure_mode="service_unavailable", recovery=recovery)
+    assert (reply["status"], reply["metadata"]["recovered"]) == ("success", True)
+    history = server.call("GET", "/api/v1/sessions/recovers/history").json()
+    assert set(history["current_state"]["checkpoints"]) == {"pre_request", "pre_failure", "post_recovery"}
+    assert history["current_state"]["recovery_count"] == 1
+    [turn] = history["interactions"]
+    assert [(each["recovery_strategy"], each["success"]) for each in turn["recoveries"]] == [
+        ("fallback", True)
+    ]
+
+
+def test_scenario_takes_effect_until_it_is_disabled(server: Served) -> None:
+    scenario = {
+        "name": "weather-down",
+        "failure_type": "unavailable",
+        "config": {"probability": 1, "links": "weather"},
+    }
+    assert server.call("POST", "/api/v1/failure-scenarios", scenario).status_code == 200
+    assert "weather-down" in server.call("GET", "/api/v1/system/status").json()["active_failure_modes"]
+    assert server.chat("scenario", PARIS)["failure_mode"] == "weather-down"
+    server.call("POST", "/api/v1/failure-scenarios", {**scenario, "enabled": False})
+    assert server.chat("scenario", PARIS)["failure_mode"] is None
+
+
+def test_reset_begins_another_conversation_in_another_world(server: Served) -> None:
+    server.chat("anew", SEND)
+    assert server.call("POST", "/api/v1/chat/reset/anew").status_code == 200
+    reply = server.chat("anew", SEND)
+    assert (reply["metadata"]["context_preserved"], server.messages("anew")) == (False, 1)
+    assert server.messages("anew.1") == 1
+
+
+def test_failed_turn_is_forgotten(server: Served) -> None:
+    server.chat("after", PARIS)
+    assert server.chat("after", "And in Fahrenheit?", failure_mode="auth_error")["status"] == "error"
+    assert "47.12" in server.chat("after", "And in Fahrenheit?")["response"]
+
+
+def test_analytics_count_what_happened(server: Served) -> None:
+    before = server.call("GET", "/api/v1/analytics/failures?hours=1").json()
+    server.chat("counted", PARIS, failure_mode="off_topic")
+    after = server.call("GET", "/api/v1/analytics/failures?hours=1").json()
+    assert after["total_interactions"] == before["total_interactions"] + 1
+    assert after["failure_counts"]["off_topic"] == before["failure_counts"].get("off_topic", 0) + 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("POST", "/api/v1/chat", {"session_id": "s", "message": "hi", "failure_mode": "nonsense"}, 422),
+        ("POST", "/api/v1/chat", {"session_id": "../s", "message": "hi"}, 422),
+        ("POST", "/api/v1/chat", {"session_id": "s", "message": "hi", "recovery": "retri"}, 422),
+        ("POST", "/api/v1/chat", [], 422),
+        ("GET", "/api/v1/sessions/nobody/history", None, 404),
+        ("GET", "/api/v1/analytics/failures?hours=-1", None, 422),
+        ("POST", "/api/v1/test-failure/nonsense", None, 422),
+    ],
+)
+def test_bad_request_is_refused_in_one_line(
+    server: Served, method: str, path: str, body: Any, status: int
+) -> None:
+    reply = server.call(method, path, body)
+    assert reply.status_code == status and "\n" not in reply.json()["error"]["message"]
+
+
+def test_token_is_needed_except_for_health_and_docs(server: Served) -> None:
+    url = f"http://127.0.0.1:{server.port}"
+    assert requests.get(f"{url}/api/v1/system/status", timeout=PATIENCE_S).status_code == 401
+    assert requests.get(f"{url}/health", timeout=PATIENCE_S).json()["status"] == "ok"
+    page = requests.get(f"{url}/docs", timeout=PATIENCE_S).text
+    assert "/api/v1/chat" in page and "<script" not in page
+    assert (
+        "/api/v1/failure-scenarios" in requests.get(f"{url}/openapi.json", timeout=PATIENCE_S).json()["paths"]
+    )
+
+
+def test_second_server_in_the_folder_is_refused(server: Served) -> None:
+    command = [sys.executable, "-m", "wirefault", "lab", "serve", "--port", "0"]
+    second = subprocess.run(command, cwd=server.folder, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert second.returncode and "another `wirefault lab serve` uses" in second.stderr
+
+
+def test_killed_server_continues_its_turn_and_repeats_no_write(tmp_path: Path) -> None:
+    served = Served(tmp_path)
+    config = {"probability": 0, "parameters": {"ms": 3000}}
+    slow = {"name": "slow", "failure_type": "delay", "config": config}
+    served.call("POST", "/api/v1/failure-scenarios", slow)
+
+    def ask() -> None:
+        with pytest.raises(requests.ConnectionError):
+            served.chat("killed", SEND, failure_mode="slow")
+
+    asking = Thread(target=ask)
+    asking.start()
+    until(lambda: served.messages("killed") == 1, "the message", patience=PATIENCE_S, interval=0.05)
+    served.kill()
+    asking.join()
+    served.start()
+    reply = served.chat("killed", SEND)
+    assert reply["metadata"]["resumed"] and reply["status"] == "success"
+    assert served.messages("killed") == 1
+    served.stop()

@@ -1,0 +1,116 @@
+"""``wirefault lab serve``: a lab, its agent in conversation, and the HTTP API, until Ctrl-C."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from wirefault.conversation.chat import Chat
+from wirefault.conversation.modes import Odds, mode_named
+from wirefault.conversation.server import Api
+from wirefault.conversation.store import Store
+from wirefault.conversation.worker import Worker
+from wirefault.core.api_server import api_in_thread, wait_for_signal
+from wirefault.core.control_access import shared_secret
+from wirefault.core.errors import UserError
+from wirefault.core.files import write_whole
+from wirefault.core.processes import TOPOLOGY_VARIABLE
+from wirefault.core.sockets import LOOPBACK, Address, bind_or_replace, bound_address
+from wirefault.lab.launcher import Lab
+from wirefault.lab.toxiproxy import Choice
+from wirefault.settings.configuration import Configuration
+
+TOKEN_FILE = "conversation.token"
+
+
+def run_of(state: Path, clock: Callable[[], float] = time.time) -> str:
+    """Return the id of the run of all servers with this ``state`` folder; the first one draws it.
+
+    Sessions keep their worlds and their idempotency keys, which depend on the run's id.
+    """
+    file = state / "conversation.json"
+    if file.exists():
+        return str(json.loads(file.read_text(encoding="utf-8"))["run_id"])
+    run_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock())) + secrets.token_hex(3)
+    state.mkdir(parents=True, exist_ok=True)
+    write_whole(file, json.dumps({"run_id": run_id}).encode())
+    return run_id
+
+
+def serve_conversations(
+    configuration: Configuration,
+    toxiproxy: Choice,
+    port: int,
+    failures: tuple[str, bool, float],
+    bound: int,
+    say: Callable[[str], None],
+) -> None:
+    """Open the store and the port, and serve. ``failures``: the forced mode, whether modes are drawn, and the
+    factor of their probabilities.
+
+    Raises ``UserError``, ``LabError`` and ``OSError``.
+    """
+    forced, probabilistic, multiplier = failures
+    if forced not in ("", "none"):
+        mode_named(forced)
+    state = configuration.state.parent
+    state.mkdir(parents=True, exist_ok=True)
+    url = configuration.environ.get("DATABASE_URL") or f"sqlite:///{state / 'conversations.db'}"
+    with only_server(state), closing(Store(url, time.time)) as store:
+        chat = Chat(store, time.time, Odds(multiplier), forced, probabilistic)
+        serve(configuration, toxiproxy, chat, bind_or_replace(Address(LOOPBACK, port)), say, bound)
+
+
+@contextmanager
+def only_server(state: Path) -> Iterator[None]:
+    """Hold the folder's lock. Raises ``UserError`` if another server has it."""
+    with (state / "conversation.lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"another `wirefault lab serve` uses {state}; end it first") from None
+        yield
+
+
+def serve(
+    configuration: Configuration,
+    toxiproxy: Choice,
+    chat: Chat,
+    listener: socket.socket,
+    say: Callable[[str], None],
+    bound: int,
+    redis: Callable[[], bool] | None = None,
+) -> None:
+    """Start the lab, answer the messages that an earlier server left, and serve until a signal.
+
+    Raises ``LabError``, ``OSError`` and ``SettingsError``.
+    """
+    state = configuration.state.parent
+    run_id = run_of(state)
+    token = shared_secret(state / TOKEN_FILE)
+    with Lab(configuration, toxiproxy) as lab:
+        environ = {**configuration.environ, TOPOLOGY_VARIABLE: str(lab.topology_path)}
+        configuration = replace(configuration, environ=environ, topology=lab.topology)
+        worker = Worker(bound)
+        worker.start(configuration, lab, run_id, say)
+        try:
+            for session in list(chat.store.unfinished()):
+                worker.do(partial(chat.resume, session=session)).result()
+                say(f"session {session.session_id}: continued from its checkpoint")
+            with api_in_thread(Api(chat, worker, token, redis).app(), listener):
+                at = bound_address(listener)
+                say(
+                    f"http://{at.host}:{at.port}/docs  token: {state / TOKEN_FILE}  run: {run_id}"
+                    "  (Ctrl-C ends it)"
+                )
+                wait_for_signal()
+        finally:
+            worker.stop()
