@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 PROMPT = 'Order 2 "green tea"'
@@ -125,8 +125,45 @@ class Family:
     """Conditions that its arms share, in one sentence."""
     is_killed: bool = False
     """Its arms are commands that are started again, not servers that stay up."""
+    recovery: Mapping[str, str] = field(default_factory=dict)
+    """By arm: the ``RECOVERY`` of the lab's agent, whose model is recorded; empty: nothing is recorded."""
+    effects: str = "Orders that the shop carried out"
 
 
+_TOOL_WRITE = {"links": "message", "only": {"method": "POST"}, "when": _FIRST}
+AT_TOOL = [
+    Trial(
+        "lost reply",
+        "the message is carried out, and the reply to the first request is lost",
+        [{"fault": "lose_reply", **_TOOL_WRITE}],
+        FEW,
+    ),
+    Trial(
+        "timeout",
+        "the message is carried out, and the first request gets no reply until the client gives up after 1 s",
+        [{"fault": "hang", **_TOOL_WRITE}],
+        FEW,
+    ),
+    Trial(
+        "lying tool",
+        "the first request is answered with 201 and a message to Bob, whoever was named, and not carried out",
+        [
+            {
+                "fault": "status",
+                **_TOOL_WRITE,
+                "with": {"status": 201, "body": {"status": "sent", "message": {"to": "Bob", "body": "ok"}}},
+            }
+        ],
+        FEW,
+    ),
+]
+_REAL = {
+    "as it ships": "",
+    "none": "none",
+    "retry": "retry",
+    "retry and keys": "retry, keys",
+    "verify": "verify",
+}
 _SDKS = (0, 2, 5)
 FAMILIES = (
     Family("sdk-openai", "SDK of OpenAI", [f"openai, max_retries {n}" for n in _SDKS], AT_MODEL),
@@ -197,9 +234,22 @@ FAMILIES = (
         AT_KILL,
         is_killed=True,
     ),
+    Family(
+        "real-model",
+        "A real small model",
+        [f"lab's agent, {arm}" for arm in _REAL],
+        AT_TOOL,
+        note="The lab's agent on Qwen2.5-Coder-1.5B-Instruct, quantised to Q4_K_M, at temperature 0, with"
+        " tool calls constrained by a grammar ([how](model-on-your-machine.md)); recorded on 27 November"
+        " 2026, replayed in CI. An arm is its setting [`RECOVERY`](recovery.md). n = 5: one episode for each"
+        " of five sample prompts that end with a message. Success is the sample's own oracle. Seconds are"
+        " without the model's.",
+        recovery={f"lab's agent, {arm}": recovery for arm, recovery in _REAL.items()},
+        effects="Messages that were sent",
+    ),
 )
 NOT_RUN = {
     "MCP server restarted": "no arm here calls its tools by MCP",
+    "lab's agent, as it ships and none, under a timeout of a real model": "it was not recorded in time",
     "Temporal, Restate": "no package of the registry carries a server of theirs",
-    "real small model": "no recorded model is in the repository",
 }

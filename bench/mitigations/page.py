@@ -22,9 +22,9 @@ Each cell is {MANY} episodes ({FEW} where each waits long, or is killed) with se
 `python -m bench.mitigations --arm ARM --trial FAULT` measures it again and says whether it is within its
 interval. Success means that the shop carried out the order exactly once and that the answer does not say
 otherwise. Rates have 90 % intervals. The episodes are too few for the interval of a mean, so seconds are the
-range over them. The model is the scripted one; a real model may also ask again. All clients have a timeout of
-4 s. [Tournaments](tournaments.md) explains the figures. The advice follows the rule there, and the pairs of
-arms under a fault share the error.
+range over them. The model is the scripted one; a real model may also ask again, as the last family shows.
+All clients of the shop have a timeout of 4 s. [Tournaments](tournaments.md) explains the figures. The advice
+follows the rule there, and the pairs of arms under a fault share the error.
 """
 
 
@@ -50,7 +50,7 @@ def _family(family: Family, cells: Mapping[str, Any]) -> Iterator[str]:
     )
     at_shop = [trial for trial in family.trials if _has_other_effects(cells, trial)]
     if at_shop:
-        yield "Orders that the shop carried out not at all, once, and more often:\n"
+        yield f"{family.effects} not at all, once, and more often:\n"
         rows = [(arm, *(_effects(cells, trial, arm) for trial in at_shop)) for arm in family.arms]
         yield _table(("arm", *(trial.name for trial in at_shop)), rows)
     yield "Honest claims, of those that can be checked; requests for each call; seconds of an episode:\n"
