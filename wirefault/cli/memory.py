@@ -60,7 +60,8 @@ def rebuild_command(out: Path | None, as_json: bool) -> None:
 @click.argument("component", required=False)
 @recorded_out_option
 @_json
-def show_command(component: str | None, out: Path | None, as_json: bool) -> None:
+@option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write all of it as one page.")
+def show_command(component: str | None, out: Path | None, as_json: bool, html: Path | None) -> None:
     """Show links, models and subjects by fault; with COMPONENT, what was learned, with its runs.
 
     COMPONENT is the name of a link, a tool (as LINK TOOL), a model or a subject, or the start of one.
@@ -68,10 +69,17 @@ def show_command(component: str | None, out: Path | None, as_json: bool) -> None
     from wirefault.memory.knowledge import known_components
 
     memory = _built(out)
-    known = known_components(memory.episodes())
+    episodes = memory.episodes()
+    known = known_components(episodes)
     if component is not None:
         known = _of_component(known, component)
     newer = _newer(memory, out)
+    if html is not None:
+        from wirefault.report.page.memory import memory_content
+        from wirefault.report.page.write import write_page_to
+
+        write_page_to(memory_content(episodes, newer), html)
+        click.echo(f"page: {html}", err=True)
     if as_json:
         _print_object({"components": [_as_object(each) for each in known], "not_remembered": newer})
         return

@@ -18,6 +18,8 @@ import requests
 from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
+from wirefault.memory.histories import recorded_episodes, sources_in
+from wirefault.memory.store import Memory
 from wirefault.report.page.parts import PageContent
 from wirefault.report.ui.app import Runs, started_text, ui_app
 
@@ -57,6 +59,16 @@ def test_page_of_a_run_and_of_two(url: str) -> None:
     assert "connect-src &#39;self&#39;" in page.text and "<img" not in page.text
     both = get(f"{url}/compare?first=run-a&second=run-b")
     assert (both.status_code, "Two recordings compared" in both.text) == (200, True)
+
+
+def test_memory_has_its_page(url: str, tmp_path: Path) -> None:
+    assert get(f"{url}/memory").status_code == 404
+    environ = {"LOGS_DIR": str(tmp_path)}
+    Memory(tmp_path).rebuild(recorded_episodes(tmp_path, environ, {}), sources_in(tmp_path), {})
+    page = get(f"{url}/memory")
+    assert (page.status_code, "Success with each fault" in page.text) == (200, True)
+    assert '<a href="/runs/run-b">run-b</a>' in page.text and "<img" not in page.text
+    assert "not remembered yet" not in page.text
 
 
 def test_page_of_another_state_is_stale(url: str) -> None:

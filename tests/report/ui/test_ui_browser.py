@@ -17,13 +17,15 @@ from tests.report.page.test_browser import CHROMIUM
 from tests.support import RUN_PATIENCE_S, required, until
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
+from wirefault.memory.histories import recorded_episodes, sources_in
+from wirefault.memory.store import Memory
 from wirefault.report.ui.app import Runs, ui_app
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None and not required("browser"), reason="needs chromium on PATH"),
 ]
-_PAGES = ["/", "/compare?first=run-a&second=run-b", "/runs/missing"]
+_PAGES = ["/", "/compare?first=run-a&second=run-b", "/memory", "/runs/missing"]
 _PROMPTS = ("What is 2 + 2?", "What is 3 + 4?", "What is 5 + 6?", "What is 7 + 8?")
 _PATIENCE_MS = 100 * RUN_PATIENCE_S
 
@@ -41,6 +43,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("ui")
     synthetic(folder, 6)
     doubled_order(folder)
+    Memory(folder).rebuild(recorded_episodes(folder, {"LOGS_DIR": str(folder)}, {}), sources_in(folder), {})
     with served(folder) as address:
         yield address
 

@@ -134,7 +134,7 @@ class PageContent:
 
     id: str
     title: str
-    kind: Literal["run", "experiment", "search", "audit", "comparison", "trend"]
+    kind: Literal["run", "experiment", "search", "audit", "comparison", "trend", "memory"]
     tone: Tone
     verdict: str
     sentence: str

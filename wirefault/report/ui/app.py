@@ -1,5 +1,5 @@
-"""The server of ``wirefault ui``: a list of the runs, the page of each, two side by side, and the lab's live
-state.
+"""The server of ``wirefault ui``: a list of the runs, the page of each, two side by side, the memory,
+and the lab's live state.
 
 It only reads, and answers only requests that name it by a loopback address: another site's page in the same
 browser can neither read it nor reach it by another name. Everything recorded may be hostile: ids are
@@ -43,7 +43,10 @@ from wirefault.experiments.index import (
 )
 from wirefault.experiments.recorded import open_recording
 from wirefault.history.reader import HistoryError
+from wirefault.memory.histories import sources_in
+from wirefault.memory.store import Memory
 from wirefault.report.page.comparisons import comparison_content
+from wirefault.report.page.memory import memory_content
 from wirefault.report.page.parts import PageContent
 from wirefault.report.page.write import live_episode, page_content, page_html, template_html
 from wirefault.report.ui.lab import LabState, LabWatch
@@ -252,6 +255,16 @@ def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) 
     async def live_changes(request: Request) -> Response:
         return StreamingResponse(_lab_changes(watched, request), 200, _HEADERS, "text/event-stream")
 
+    def memory(request: Request) -> Response:
+        remembered = Memory(logs)
+        if not remembered.exists:
+            return _problem(404, "no memory yet; build it with: wirefault memory rebuild")
+        try:
+            newer = sorted(set(sources_in(logs)).difference(remembered.sources()))
+            return _page(page_html(memory_content(remembered.episodes(), newer, runs_at="/runs/"), live="-"))
+        except _READ_ERRORS as error:
+            return _problem(409, str(error))
+
     def health(request: Request) -> Response:
         return JSONResponse({"status": "OK"}, 200, _HEADERS)
 
@@ -269,6 +282,7 @@ def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) 
         Route("/status", status),
         Route("/runs/{name}", run_page),
         Route("/compare", comparison),
+        Route("/memory", memory),
         Route("/changes", changes),
     ]
     return _LoopbackOnly(Starlette(routes=routes))
