@@ -28,7 +28,7 @@ def memory_content(
 ) -> PageContent:
     """Describe the memory. ``runs_at``: where the pages of runs are, such as ``/runs/``; empty: no links."""
     known = known_components(episodes)
-    shown = [each for each in known if not each.component.startswith("tool ")]
+    listed = [each for each in known if not each.component.startswith("tool ")]
     sources = {each.run_id: each.source for each in episodes}
     recordings = len(set(sources.values()))
     newer = [f"not remembered yet: {', '.join(not_remembered)}; run: wirefault memory rebuild"]
@@ -52,8 +52,8 @@ def memory_content(
             ("one component", "wirefault memory show COMPONENT"),
         ],
         findings=[],
-        matrix=_matrix(shown),
-        charts=[*_success_chart(shown), *_effect_chart(shown)],
+        matrix=_matrix(listed),
+        charts=[*_success_chart(listed), *_effect_chart(listed)],
         tables=[
             *_known_table(known),
             *_range_table(known),
@@ -71,7 +71,7 @@ def _sentence(episodes: int, recordings: int, known: Sequence[Knowledge]) -> str
         return f"{start} No fault was delivered in them, so they taught nothing yet."
     harmed = [each for each in known if each.effect is not None and each.effect.high < 0]
     if not harmed:
-        return f"{start} No fault is shown to lower success."
+        return f"{start} No fault is listed to lower success."
     worst = min(harmed, key=lambda each: each.effect.value if each.effect else 0.0)
     return f"{start} The largest effect: {worst.component}: {learnings(worst)[0].text}."
 
@@ -195,9 +195,9 @@ def _learning_table(known: Sequence[Knowledge], sources: Mapping[str, str], runs
 def _evidence(runs: Sequence[str], sources: Mapping[str, str], runs_at: str) -> str:
     """Name the recordings of the runs; link them if there are pages to link."""
     names = list(dict.fromkeys(sources.get(run, run) for run in runs))
-    shown = [strip_control(name) for name in names[:_MAX_RUNS]]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    listed = [strip_control(name) for name in names[:_MAX_RUNS]]
+    more = f" and {len(names) - len(listed)} more" if len(names) > len(listed) else ""
     if not runs_at:
-        return Phrase(", ".join(shown), more)
-    links = (Markup('<a href="{}{}">{}</a>').format(runs_at, name, name) for name in shown)
+        return Phrase(", ".join(listed), more)
+    links = (Markup('<a href="{}{}">{}</a>').format(runs_at, name, name) for name in listed)
     return Markup("{}{}").format(Markup(", ").join(links), more)
