@@ -36,6 +36,12 @@ def test_width_ends_search_early() -> None:
     assert LimitSearch(DOSES).next_dose(tallies) is not None
 
 
+def test_interval_never_reaches_below_dose_zero() -> None:
+    doses = [step / 10 for step in range(1, 21)]
+    limit = LimitSearch(doses).result({0.1: Tally(1, 4), 2.0: Tally(0, 4)})
+    assert limit.low == 0 <= limit.median <= limit.high and limit.state != "bounded"
+
+
 @pytest.mark.parametrize(("successes", "state"), [(1, "above"), (0, "below")])
 def test_agent_that_never_changes_is_beyond_doses(successes: int, state: str) -> None:
     tallies = {dose: Tally(2 * successes, 2) for dose in DOSES}

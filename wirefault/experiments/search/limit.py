@@ -152,13 +152,15 @@ class LimitSearch:
     def result(self, tallies: Mapping[float, Tally]) -> Limit:
         """Return what the trials until now show."""
         marginal = self._marginal(self.posterior(tallies))
-        low, high = self._interval(marginal)
+        # the grid reaches beyond the doses; a dose below 0 means failing without faults, too
+        floor = 0.0 if self.doses[0] >= 0 else self.doses[0]
+        low, high = (max(end, floor) for end in self._interval(marginal))
         below = sum(p for limit, p in zip(self.limits, marginal, strict=True) if limit < self.doses[0])
         above = sum(p for limit, p in zip(self.limits, marginal, strict=True) if limit > self.doses[-1])
         return Limit(
             self.rate,
             self.confidence,
-            self._quantile(marginal, 0.5),
+            max(self._quantile(marginal, 0.5), floor),
             low,
             high,
             self.doses[0],

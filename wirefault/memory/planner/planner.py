@@ -141,11 +141,6 @@ class Planner:
         cell, checks = proposal.cell, self.checks(proposal)
         whole = deepcopy({key: value for key, value in data.items() if key not in ("checks", "title")})
         risk = proposal.risk
-        similar = [
-            each
-            for each in self._trials
-            if each.experiment_type == cell.fault and each.target_component == f"link {cell.link}"
-        ]
         whole |= {
             "title": f"{cell.text}{f' ({cell.place})' if cell.place else ''}"[:120],
             "description": (
@@ -158,6 +153,11 @@ class Planner:
             "hypothesis": list(_CHECKS),
         }
         if isinstance(time := (whole.get("limits") or {}).get("time"), int | float):
+            similar = [
+                each
+                for each in self._trials
+                if each.experiment_type == cell.fault and each.target_component == f"link {cell.link}"
+            ]
             whole["limits"]["time"] = shortened(float(time), similar)
         whole = with_checks(whole, checks)
         for name, enhance in self._enhancements.items():
