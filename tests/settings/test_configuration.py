@@ -375,7 +375,6 @@ def test_user_wiring_has_zero_default_fault_probability() -> None:
 @pytest.mark.parametrize(
     ("subject", "why"),
     [
-        ("lab", "this subject runs in the lab's own process"),
         (None, "this subject runs in the lab's own process"),  # in place
         (CommandSpec(command=["agent"], show="as-is"), "`exec` starts its command once"),
         (HttpSpec(http="http://127.0.0.1:9/"), "an `http` subject is started elsewhere"),

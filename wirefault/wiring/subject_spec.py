@@ -211,7 +211,7 @@ def why_not_killed(subject: SubjectSpec | None) -> str:
     match subject:
         case CommandSpec(show="as-is"):
             return "`exec` starts its command once, with its own input and terminal"
-        case CommandSpec() | ServiceSpec():
+        case CommandSpec() | ServiceSpec() | "lab":  # the lab's agent gets its own process
             return ""
         case HttpSpec(kill=kill):
             return "" if kill else "an `http` subject is started elsewhere, without `kill` and `resume` here"

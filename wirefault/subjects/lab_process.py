@@ -1,0 +1,163 @@
+"""The lab's agent in its own process, so that ``kill_subject`` can kill and resume it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from wirefault.core.lab_folder import LIBRARY
+from wirefault.core.run_key import KEY_DESCRIPTOR
+from wirefault.faults.sets.presets import read_canonical
+from wirefault.settings.configuration import Configuration
+from wirefault.settings.settings import SettingsError
+from wirefault.state.tables import KillOrder
+from wirefault.subjects.lab_worker import Answered, Asked, AttemptOrder, Channel, Ended, Opened
+from wirefault.subjects.process import ProcessGroup, exit_description
+from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult, crashed
+
+_MODULE = "wirefault.subjects.lab_worker"
+_RESUME = "the lab's agent, in a new process"
+_EXIT_GRACE_S = 1.0
+_MIN_ATTEMPT_S = 0.1
+
+
+def may_be_killed(configuration: Configuration) -> bool:
+    """Whether a fault of the configuration kills the subject."""
+    faults = configuration.settings.faults
+    return bool(faults) and any(entry.fault.kills for entry in read_canonical(faults).faults)
+
+
+class LabProcess(Subject):
+    """Runs the lab's agent in a process that lives as long as the run, or until it is killed."""
+
+    keeps_record = True
+    holds_conversations = True
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._process: ProcessGroup | None = None
+        self._channel: Channel | None = None
+
+    def start(self) -> tuple[ProcessGroup, Channel]:
+        """Return once the agent is open. Raises ``SettingsError`` if it cannot be."""
+        ours, theirs = socket.socketpair()
+        key = os.environ.get(KEY_DESCRIPTOR)
+        with theirs:
+            inherited = [theirs.fileno(), *([int(key)] if key else [])]
+            words = [sys.executable, "-P", str(LIBRARY / "lab" / "program.py"), _MODULE, str(theirs.fileno())]
+            process = ProcessGroup(words, os.environ, self._configuration.logs.parent, inherited=inherited)
+        self._process, self._channel = process, Channel(ours)
+        try:
+            self._channel.send(self._configuration)
+            opened: Opened = self._channel.receive()
+        except (OSError, EOFError):
+            opened = Opened(problem=f"the lab's agent {self._end()}")
+        if opened.problem:
+            self.stop()
+            raise SettingsError(opened.problem)
+        self.name = opened.name
+        return process, self._channel
+
+    def stop(self) -> None:
+        """End the process; the next attempt starts it again."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        while True:
+            try:
+                process, channel = self._running()
+            except SettingsError as error:  # it started before, so this is its own failure
+                return crashed("NotReady", str(error))
+            if context.kills is None:
+                ended = _converse(channel, prompt, context)
+                order: KillOrder | None = None
+            else:
+                with context.kills.watching(process) as watch:
+                    ended = _converse(channel, prompt, context)
+                order = watch.order
+            if order is not None and context.kills is not None:
+                self.stop()
+                context.kills.resumed(order, _RESUME)
+            if ended is not None and ended.lab_failed:
+                raise LabFailed(ended.lab_failed)
+            if ended is not None and ended.result is not None:
+                return ended.result
+            if order is None:
+                why = self._end()
+                self.stop()
+                return crashed("ProcessEnded", f"its process {why}")
+
+    def _running(self) -> tuple[ProcessGroup, Channel]:
+        if self._process is None or self._channel is None:
+            return self.start()
+        return self._process, self._channel
+
+    def _end(self) -> str:
+        if self._process is None:
+            return exit_description(None)
+        self._process.wait(_EXIT_GRACE_S)
+        return f"{exit_description(self._process.exit_code)}: {self._process.stderr.seen().last_lines()}"
+
+
+def _converse(channel: Channel, prompt: str, context: AttemptContext) -> Ended | None:
+    """Answer the calls of the agent until the attempt ends; None if its process ended first.
+
+    ``ATTEMPT_TIME`` runs from the attempt's beginning, whichever process makes it.
+    """
+    settings = context.settings
+    left_s = round(max(settings.attempt_time - context.elapsed, _MIN_ATTEMPT_S), 1)
+    order = AttemptOrder(
+        prompt,
+        context.identity,
+        settings.model_copy(update={"attempt_time": min(left_s, settings.attempt_time)}),
+        context.turns,
+        context.make_turn is not None,
+        context.started,
+        context.gateway.absolute(),
+    )
+    try:
+        channel.send(order)
+        while True:
+            message: Asked | Ended = channel.receive()
+            if isinstance(message, Ended):
+                return message
+            if message.name == "record":
+                context.record(*message.arguments)
+            else:
+                channel.send(_answered(message, context))
+    except (OSError, EOFError):
+        return None
+
+
+def _answered(asked: Asked, context: AttemptContext) -> Answered:
+    functions = {
+        "begin_turn": context.begin_turn,
+        "make_turn": context.make_turn,
+        "budget_spent": context.budget_spent,
+    }
+    function = functions[asked.name]
+    assert function is not None
+    try:
+        value = function(*asked.arguments)
+    except LabFailed as error:
+        return Answered(lab_failed=str(error))
+    return Answered(value if asked.name != "begin_turn" else None)
+
+
+@contextmanager
+def running_lab_agent(configuration: Configuration) -> Iterator[LabProcess]:
+    """Run the lab's agent in its own process within the block. Raises ``SettingsError``."""
+    agent = LabProcess(configuration)
+    try:
+        agent.start()
+        yield agent
+    finally:
+        agent.stop()
