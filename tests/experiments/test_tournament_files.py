@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from tests.examples.serving import shop
+from tests.report.page.test_figures import check
 from wirefault import Experiment
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
@@ -135,5 +136,8 @@ def test_arms_meet_same_faults_and_are_told_apart(tmp_path: Path, monkeypatch: p
     assert all(arms[name]["success"]["n"] == 3 for name in arms)
     [page] = (tmp_path / ".wirefault/logs/pages").glob(f"{document['tournament']}/page.html")
     assert "Success against cost" in page.read_text(encoding="utf-8")
+    check(page.read_text(encoding="utf-8"), document, 20)
     reported = CliRunner().invoke(main, ["report", document["tournament"], "--json"])
     assert json.loads(reported.stdout)["tables"] == document["tables"]
+    short = CliRunner().invoke(main, ["report", document["tournament"], "--md", "-"]).stdout
+    assert short.startswith("## Wirefault: ") and "| arm | keyed | retry |" in short, short

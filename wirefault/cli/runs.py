@@ -313,13 +313,10 @@ def _report_tournament(
     logs = logs_in(environ)
     if f"{name}.1" not in saved_ids(logs):
         return None
-    if md is not None:
-        raise InputError(
-            f"--md: {name} is a tournament: its page is written by --html, its figures by --json"
-        )
     from wirefault.cli.running import show_tournament
     from wirefault.experiments.run_tournament import load_tournament, result_of
     from wirefault.report.experiment import junit
+    from wirefault.report.page.markdown import tournament_markdown
     from wirefault.report.page.tournament import tournament_content
     from wirefault.report.page.write import write_page_to
     from wirefault.report.terminal import plain_console
@@ -330,9 +327,12 @@ def _report_tournament(
         click.echo(f"page: {html}", err=True)
     if junit_file is not None:
         _write_output("--junit", junit_file, junit(list(result.results)))
-    if as_json and junit_file != "-":
+    if md is not None:
+        _write_output("--md", md, tournament_markdown(tournament_content(result)))
+    is_silent = "-" in (junit_file, md)
+    if as_json and not is_silent:
         _print_object(result.as_json())
-    elif junit_file != "-":
+    elif not is_silent:
         show_tournament(plain_console(), result, out)
     codes = [each.code for each in result.results]
     return DEVIATED if DEVIATED in codes else max(codes)

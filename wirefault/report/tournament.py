@@ -76,9 +76,14 @@ def schedule_lines(table: Table) -> Iterator[str]:
         yield from (f"  {line}" for line in different[:_MAX_DIFFERENT])
 
 
+def figure_names(table: Table) -> list[str]:
+    """Return the figures that any arm has data for."""
+    return [name for name in COLUMNS if any(each.figures[name].n for each in table.standings)]
+
+
 def rows_of(table: Table) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Return the columns that any arm has data for, and a row for each arm."""
-    names = [name for name in COLUMNS if any(each.figures[name].n for each in table.standings)]
+    names = figure_names(table)
     rows: list[Sequence[str]] = [
         (each.arm, *(figure_text(name, each.figures[name]) for name in names), layers_text(each))
         for each in table.standings

@@ -137,19 +137,19 @@ def _converse(channel: Channel, prompt: str, context: AttemptContext) -> Ended |
         return None
 
 
-def _answered(asked: Asked, context: AttemptContext) -> Answered:
+def _answered(question: Asked, context: AttemptContext) -> Answered:
     functions = {
         "begin_turn": context.begin_turn,
         "make_turn": context.make_turn,
         "budget_spent": context.budget_spent,
     }
-    function = functions[asked.name]
+    function = functions[question.name]
     assert function is not None
     try:
-        value = function(*asked.arguments)
+        value = function(*question.arguments)
     except LabFailed as error:
         return Answered(lab_failed=str(error))
-    return Answered(value if asked.name != "begin_turn" else None)
+    return Answered(value if question.name != "begin_turn" else None)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from wirefault.experiments.recorded import Recording
 from wirefault.history.logs import strip_control
 from wirefault.judging.summary import Summary
-from wirefault.report.page.parts import FindingCard, Matrix, PageContent
+from wirefault.report.page.parts import FindingCard, Matrix, PageContent, Table
 from wirefault.stats.rates import percent
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~>$]|^[-+]|^\d+(?=[.)]))")
@@ -37,6 +37,30 @@ def markdown(content: PageContent, recording: Recording) -> str:
         *(f"- {escaped(remark)}" for remark in content.remarks),
     ]
     return "\n\n".join(blocks) + "\n"
+
+
+def tournament_markdown(content: PageContent) -> str:
+    """Return the document of a tournament: its tables of arms and pairs in place of outcomes."""
+    blocks = [
+        f"## Wirefault: {escaped(content.verdict)}",
+        f"**{escaped(content.title)}**",
+        escaped(content.sentence, limit=1000),
+        *(block for table in content.tables for block in _arms_table(table)),
+        *([_matrix(content.matrix)] if content.matrix else []),
+        _table(("", ""), [(escaped(name), escaped(value)) for name, value in content.facts]),
+        "### Repeat it",
+        _code("\n".join(command for _, command in content.commands), "sh"),
+        *(f"- {escaped(remark)}" for remark in content.remarks),
+    ]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _arms_table(table: Table) -> Iterator[str]:
+    """A figure in each row and an arm in each column, since arms are few and figures many."""
+    yield f"### {escaped(table.title)}"
+    rows = [[escaped(cell) for cell in row] for row in (table.columns, *table.rows)]
+    head, *rest = zip(*rows, strict=True) if len(table.columns) > 2 else rows
+    yield _table(head, rest)
 
 
 def failure_markdown(title: str, why: str) -> str:

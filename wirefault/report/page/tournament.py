@@ -11,10 +11,11 @@ from wirefault.experiments.run_tournament import TournamentResult, agent_of
 from wirefault.experiments.tournament import Table as ArmTable
 from wirefault.history.logs import strip_control
 from wirefault.report.page.parts import Cell, Chart, Matrix, PageContent, Table, Tone
+from wirefault.report.page.phrase import Figure, Phrase, joined
 from wirefault.report.page.svg import IntervalRow, Point, intervals, shares_against
 from wirefault.report.page.write import page_html
 from wirefault.report.page_links import PAGE, page_path
-from wirefault.report.tournament import group_lines, pair_text, rows_of, schedule_lines
+from wirefault.report.tournament import figure_names, group_lines, pair_text, rows_of, schedule_lines
 from wirefault.stats.rates import percent
 
 _UNITS = {"cost": "USD per episode", "tokens": "tokens per episode", "seconds": "seconds per episode"}
@@ -41,19 +42,33 @@ def tournament_content(result: TournamentResult) -> PageContent:
         kind="comparison",
         tone="good" if decided else "open",
         verdict="decided" if decided else "not decided",
-        sentence=" ".join(f"{table.under}: {table.advice}" for table in tables),
+        sentence=joined(
+            " ",
+            [
+                Phrase(f"{table.under}: ", Figure(table.advice, "tables", place, "advice"))
+                for place, table in enumerate(tables)
+            ],
+        ),
         facts=[
-            ("seed", str(tournament.seed)),
-            *((f"under {table.under}", line) for table in tables for line in schedule_lines(table)),
+            ("seed", Figure(tournament.seed, "seed")),
+            *(
+                (f"under {table.under}", Figure(line, "tables", place, "schedules"))
+                for place, table in enumerate(tables)
+                for line in schedule_lines(table)
+            ),
         ],
         commands=[("report", f"wirefault report {tournament.id}")],
         findings=[],
         matrix=_arm_matrix(result.results),
         charts=[chart for table in tables for chart in _charts(table)],
-        tables=[table for of_fault in tables for table in _tables(of_fault)],
+        tables=[table for place, arms in enumerate(tables) for table in _tables(place, arms)],
         episodes=[],
         provenance=[(each.saved.experiment_id, each.saved.evidence.text) for each in result.results],
-        remarks=[f"under {table.under}, {line}" for table in tables for line in group_lines(table)],
+        remarks=[
+            Phrase(f"under {table.under}, ", Figure(line, "tables", place, "groups"))
+            for place, table in enumerate(tables)
+            for line in group_lines(table)
+        ],
     )
 
 
@@ -105,8 +120,19 @@ def _charts(table: ArmTable) -> Iterator[Chart]:
         yield Chart(title, says, intervals(rows, title, "percentage points", zero=True))
 
 
-def _tables(table: ArmTable) -> Iterator[Table]:
+def _tables(place: int, table: ArmTable) -> Iterator[Table]:
+    """Yield the arms and their pairs; ``place``: of this table in the JSON."""
     columns, rows = rows_of(table)
-    yield Table(f"Arms under {table.under}", columns, rows)
-    pairs = [(f"{pair.first} - {pair.second}", pair_text(pair)) for pair in table.pairings]
+    names = ["arm", *figure_names(table), "repeated_by"]
+    arms = [
+        tuple(
+            Figure(text, "tables", place, "arms", row, name) for text, name in zip(texts, names, strict=True)
+        )
+        for row, texts in enumerate(rows)
+    ]
+    yield Table(f"Arms under {table.under}", columns, arms)
+    pairs = []
+    for number, pair in enumerate(table.pairings):
+        path = ("tables", place, "pairs", number)
+        pairs.append((Figure(f"{pair.first} - {pair.second}", *path), Figure(pair_text(pair), *path)))
     yield Table(f"Pairs under {table.under}", ("pair", "difference of success"), pairs)
