@@ -96,7 +96,7 @@ def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stde
     began = min((each.start for each in exchanges), default=ended.start)
     answer, source = _answer(ended.response, model, shop)
     return Observed(
-        end=_ENDS.get(ended.ended_by, "answered"),
+        end="crashed" if ended.exited_with_reason else _ENDS.get(ended.ended_by, "answered"),
         seconds=ended.end - began,
         model=LinkRequests(len(model), _calls(model), sum(1 for each in model if each.sdk_retry)),
         shop=LinkRequests(len(shop), sum(len(orders_in(each.reply_body or "")) for each in model)),

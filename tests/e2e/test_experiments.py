@@ -29,6 +29,7 @@ VERDICTS = {
     "decided-rate": ("held", "all of"),
     "rate-limits-and-slow-tools": ("held", "all of"),
     "lost-replies": ("held", "all of"),
+    "twelve-modes": ("held", "all of"),
     "no-steady-state": ("unknown", "it was not in its steady state before any fault"),
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.findings.__main__ import page_text
 from bench.findings.environments import EXAMPLES, environments
 from bench.findings.observed import (
     Behaviour,
@@ -19,6 +20,7 @@ from bench.findings.observed import (
 )
 from bench.findings.page import page
 from bench.findings.trials import CALM, TRIALS
+from tests.support import ROOT
 
 CALL = {"function": {"name": "order_item", "arguments": "{}"}}
 PYTHON = """Traceback (most recent call last):
@@ -121,3 +123,8 @@ def test_every_example_has_environment() -> None:
 def test_examples_are_short_and_do_not_import_wirefault(agent: Path) -> None:
     text = agent.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 60 and "wirefault" not in text.lower() and "base_url" not in text
+
+
+def test_page_is_current() -> None:
+    text = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    assert text == page_text(), "run: python -m bench.findings --page"

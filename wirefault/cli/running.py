@@ -72,6 +72,7 @@ from wirefault.report.experiment import (
 )
 from wirefault.report.next_command import print_why, why_line, worst_episode
 from wirefault.report.progress import RunProgress, shows_progress
+from wirefault.report.replies import print_replies
 from wirefault.report.resilience import print_resilience
 from wirefault.report.summary import findings_table, print_summary
 from wirefault.report.surface import print_surface
@@ -448,6 +449,8 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
         print_effects(console, result.effects)
         print_resilience(console, result.arms)
         print_surface(console, result)
+        if result.plan.experiment.replies:
+            print_replies(console, recording_of(result.saved))
         print_verdict(console, result, obstacles_in(result))
     if result.can_be_resumed:
         words = ["wirefault", "run", "--resume", result.saved.experiment_id]

@@ -5,7 +5,6 @@ So each turn's faults are counted in the run's history like any other's, and a s
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from wirefault.core.redaction import Redaction
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Event, Exchange, RecoveryTried, RunStarted
 from wirefault.history.writer import history_file
+from wirefault.judging.both_sides import both_sides
 from wirefault.runner.attempts import AttemptRunner
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.record import Recorder
@@ -154,29 +154,25 @@ def result_of(ended: AttemptEnded, events: Sequence[Event], faults: FaultSet) ->
     """Return the turn's result from the events of its attempt. Pure."""
     exchanges = [event for event in events if isinstance(event, Exchange)]
     of_model = [exchange for exchange in exchanges if exchange.of_model]
-    faulted = [
-        each for each in exchanges if any(hit.id in faults.ids and hit.injected for hit in each.faults)
-    ]
+    sides = both_sides(exchanges, faults.ids)
     recoveries = [event for event in events if isinstance(event, RecoveryTried)]
     response = ended.report.answer if ended.report else ended.response
     failed = ended.ended_by in ("exception", "limit", "empty")
-    natural: str | None = response
-    natural_status = "success" if not failed else "failure"
-    if faulted:
-        reply = faulted[-1].faulted_reply.upstream_reply if faulted[-1].faulted_reply else None
-        natural = said_in(reply) if reply is not None else None
-        answered = faulted[-1].answered
+    natural = response if sides is None else sides.natural
+    natural_status = "failure" if failed else "success"
+    if sides is not None:
+        answered = sides.natural_status
         natural_status = "unknown" if answered is None else "success" if answered < 400 else "failure"
     status: TurnStatus = "success"
     if failed:
         status = "timeout" if is_timeout(ended) else "error"
-    elif (faulted and of_model[-1:] == faulted[-1:] and natural != response) or (
+    elif (sides is not None and sides.is_answer and natural != response) or (
         ended.report is not None and ended.report.status != "done"
     ):
         status = "failure"
     return TurnResult(
         *(ended.attempt, status, response, natural, natural_status),
-        *(bool(faulted), bool(faulted) and status == "success", ended.ms),
+        *(sides is not None, sides is not None and status == "success", ended.ms),
         sum((each.tokens_in or 0) + (each.tokens_out or 0) for each in of_model),
         next((each.model for each in reversed(of_model) if each.model), ""),
         "" if not failed else f"{ended.error_type}: {ended.error}" if ended.error_type else "no answer",
@@ -189,18 +185,3 @@ def is_timeout(ended: AttemptEnded) -> bool:
     return "Timeout" in (ended.error_type or "") or (
         ended.ended_by == "limit" and "ATTEMPT_TIME" in (ended.error or "")
     )
-
-
-def said_in(reply: str) -> str:
-    """Return the words of a chat reply: its text, the answer of its report, or the calls that it makes."""
-    try:
-        message = json.loads(reply)["choices"][0]["message"]
-        calls = [call["function"] for call in message.get("tool_calls") or ()]
-        reports = [json.loads(call["arguments"]) for call in calls if call["name"] == "Report"]
-    except (ValueError, LookupError, TypeError, AttributeError):
-        return reply
-    if reports:
-        return str(reports[0].get("answer", ""))
-    if calls:
-        return "; ".join(f"{call['name']}({call['arguments']})" for call in calls)
-    return str(message.get("content") or "")

@@ -356,6 +356,10 @@ class Experiment(Spec):
         description="run each arm also with the prompts perturbed, each in these ways, under the same draws",
     )
     repeats: int = Field(1, ge=1, le=10_000, description="how often each prompt is run, with its own draws")
+    replies: bool = Field(
+        False,
+        description="print what the upstream said, what the agent got and what it answered, for each arm",
+    )
     until_decided: bool = Field(
         False,
         description="instead of `repeats`: repeat the prompts until sequential tests decide the claims, or a"
