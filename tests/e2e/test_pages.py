@@ -67,6 +67,13 @@ EXCLUDED = {
         r"docker compose .* run --rm subject .*": (DOCKER, "tests/compose/test_subject.py"),
         r"WIRING=\S* wirefault faults .*": (DOCKER, "tests/compose/test_subject.py"),
     },
+    "docs/conversation-lab.md": {
+        r"pip install .*": ("it needs a package index", "tests/package/test_installed.py"),
+        r"wirefault lab serve|(API|TOKEN|JSON)=.*|curl .*": (
+            "it needs a server that stays up",
+            "tests/conversation/test_docs.py",
+        ),
+    },
     "docs/experiments.md": {
         r"wirefault (plan|run) my-claim.yaml .*": (
             "it is a file of one's own",

@@ -90,6 +90,11 @@ def _show(name: str, chaos_level: float) -> None:
     fault_set = find_set(name)
     if fault_set.description:
         click.echo(textwrap.fill(" ".join(fault_set.description.split()), width_of(sys.stdout)) + "\n")
+    if name == "recovery-lab" and chaos_level:  # drawn by messages, not by tries
+        from wirefault.conversation.preset_text import preset_text
+
+        click.echo(preset_text(chaos_level))
+        return
     print_set(fault_set, chaos_level)
     click.echo(
         f"\nchaos level {chaos_level:g}: probabilities are the file's x {chaos_level:g}. Delays always act."

@@ -8,15 +8,15 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from wirefault.conversation.chat import Chat
+from wirefault.conversation.databases import open_databases
 from wirefault.conversation.modes import Odds, mode_named
 from wirefault.conversation.server import Api
-from wirefault.conversation.store import Store
 from wirefault.conversation.worker import Worker
 from wirefault.core.api_server import api_in_thread, wait_for_signal
 from wirefault.core.control_access import shared_secret
@@ -63,10 +63,13 @@ def serve_conversations(
         mode_named(forced)
     state = configuration.state.parent
     state.mkdir(parents=True, exist_ok=True)
-    url = configuration.environ.get("DATABASE_URL") or f"sqlite:///{state / 'conversations.db'}"
-    with only_server(state), closing(Store(url, time.time)) as store:
-        chat = Chat(store, time.time, Odds(multiplier), forced, probabilistic)
-        serve(configuration, toxiproxy, chat, bind_or_replace(Address(LOOPBACK, port)), say, bound)
+    with ExitStack() as stack:
+        stack.enter_context(only_server(state))
+        databases = open_databases(configuration.environ, state / "conversations.db", time.time)
+        stack.callback(databases.close)
+        chat = Chat(databases.store, time.time, Odds(multiplier), forced, probabilistic)
+        listener = bind_or_replace(Address(LOOPBACK, port))
+        serve(configuration, toxiproxy, chat, listener, say, bound, databases.redis_answers)
 
 
 @contextmanager

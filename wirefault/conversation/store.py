@@ -87,6 +87,9 @@ class RedisValues:
     def put(self, key: str, value: Any, seconds: float) -> None:
         self._client.set(f"wirefault:{key}", json.dumps(value), px=max(1, int(seconds * 1000)))
 
+    def close(self) -> None:
+        self._client.close()
+
     def remove(self, *keys: str) -> None:
         self._client.delete(*(f"wirefault:{key}" for key in keys))
 

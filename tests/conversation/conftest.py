@@ -47,7 +47,7 @@ def redis_url() -> Iterator[str]:
         socket = home / "redis.sock"
         options = ["--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "777", "--save", ""]
         with _server([server, *options], home):
-            until(socket.exists)
+            until(lambda: "ready to accept" in (home / "log").read_text(encoding="utf-8").lower())
             yield f"unix://{socket}"
 
 
