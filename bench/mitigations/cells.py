@@ -242,8 +242,9 @@ FAMILIES = (
         note="The lab's agent on Qwen2.5-Coder-1.5B-Instruct, quantised to Q4_K_M, at temperature 0, with"
         " tool calls constrained by a grammar ([how](model-on-your-machine.md)); recorded on 27 November"
         " 2026, replayed in CI. An arm is its setting [`RECOVERY`](recovery.md). n = 5: one episode for each"
-        " of five sample prompts that end with a message. Success is the sample's own oracle. Seconds are"
-        " without the model's.",
+        " of five sample prompts that end with a message. They were chosen after the calendar's, with which"
+        " the model looped. Success is the sample's own oracle. Later recordings allowed four requests to the"
+        " model, earlier ones six; equal requests got equal replies. Seconds are without the model's.",
         recovery={f"lab's agent, {arm}": recovery for arm, recovery in _REAL.items()},
         effects="Messages that were sent",
     ),
@@ -251,5 +252,5 @@ FAMILIES = (
 NOT_RUN = {
     "MCP server restarted": "no arm here calls its tools by MCP",
     "lab's agent, as it ships and none, under a timeout of a real model": "it was not recorded in time",
-    "Temporal, Restate": "no package of the registry carries a server of theirs",
+    "Temporal, Restate": "npm has a package with Restate's server, which was not run; none of Temporal's was looked for",
 }

@@ -171,7 +171,8 @@ def _serve(
 ) -> None:
     """Talk to the lab's agent while it fails: an HTTP API with sessions, modes, both sides of each reply.
 
-    Its paths are at /docs. Sessions are in state/conversations.db, or where DATABASE_URL says.
+    Its paths are at /docs. Sessions are in state/conversations.db, or where DATABASE_URL says. Without a mode
+    nothing fails, unless TOXIC_PROB or ERROR_PROB is set.
     """
     try:
         from wirefault.conversation.serving import serve_conversations
@@ -181,7 +182,10 @@ def _serve(
         raise NotInstalled(
             f"lab serve needs {error.name}: pip install 'wirefault[lab,conversation]'"
         ) from None
-    configuration = load_configuration(os.environ)
+    chances = ("toxic_prob", "error_prob")
+    surroundings = load_configuration(os.environ).environ
+    quiet = {name: 0 for name in chances if name.upper() not in surroundings}
+    configuration = load_configuration(os.environ, quiet)
     require_packages(configuration.wiring)
     check_version(configuration.state)
     check_effects(configuration.effects)

@@ -91,7 +91,10 @@ def comparison_sentences(arm: ArmComparison) -> Iterator[str]:
         yield f"without an outcome in one of them: {arm.open}; they are excluded and could decide"
     if arm.unmatched:
         yield f"episodes that only one of them has: {arm.unmatched}"
-    yield f"outcomes that changed: {len(arm.changed)}"
+    if arm.success is None:
+        yield "outcomes that changed: unknown"
+    else:
+        yield f"outcomes that changed: {len(arm.changed)}"
 
 
 def difference_text(difference: Difference) -> str:

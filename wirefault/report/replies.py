@@ -12,7 +12,7 @@ from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.judging.both_sides import both_sides
 from wirefault.report.tables import new_table, one_line
 
-_WIDTH = 44
+_WIDTH = 38
 _NOTE = (
     "of each arm's first episode that a fault reached, the last reply that it changed; recovered: of the"
     " episodes that a fault reached, those that ended in success"

@@ -9,10 +9,12 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from markupsafe import Markup
 
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
@@ -32,13 +34,14 @@ from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
 from wirefault.report.experiment import junit
 from wirefault.report.next_command import with_folder
+from wirefault.report.page import comparisons
 from wirefault.report.page.charts import provenance
 from wirefault.report.page.comparisons import comparison_content, first_difference
 from wirefault.report.page.episode import Sides
 from wirefault.report.page.findings import extra_row
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
-from wirefault.report.page.write import page_content, page_html, page_line
+from wirefault.report.page.write import page_content, page_html, page_line, whole_words
 from wirefault.report.page_links import page_links
 
 
@@ -327,3 +330,16 @@ def test_console_names_the_event_of_a_finding_on_the_page(tmp_path: Path) -> Non
     anchor = link.removeprefix(f"{path}#")
     assert re.fullmatch(r"ep/1/gateway-0:\d", anchor)
     assert f'id="{anchor}"' in path.read_text(encoding="utf-8")
+
+
+def test_command_is_not_broken_at_hyphens() -> None:
+    html = whole_words("wirefault run --again <x> --episode=1")
+    assert '<span class="word">--again</span> <span class="word">&lt;x&gt;</span>' in html
+    assert Markup(html).striptags() == "wirefault run --again <x> --episode=1"
+
+
+@pytest.mark.parametrize("open_side", ["0 to 3", "unknown", "20 % to 50 %", "no data"])
+def test_open_measures_have_no_difference(open_side: str) -> None:
+    sides = {"duplicate": (open_side, "0"), "seconds": ("2 s", "1.5 s")}
+    arm = SimpleNamespace(measures=sides)
+    assert comparisons._differences(arm) == {"seconds": "-0.5 s"}  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from wirefault.audit.question import QUESTIONS
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.judging.checker import SEVERITIES
+from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.finding import Finding
 from wirefault.report.audit import shown_key
 from wirefault.report.next_command import (
@@ -141,6 +141,9 @@ def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[s
     return "nothing harmful found", "good"
 
 
+_SEVERITIES: Sequence[Severity] = ("harmful", "risky", "wasteful")
+
+
 def _audit_sentence(counts: Mapping[str, int]) -> Phrase:
     def count(name: str, text: str = "") -> Figure:
         return Figure(text or counts[name], "figures", "counts", name)
@@ -148,10 +151,18 @@ def _audit_sentence(counts: Mapping[str, int]) -> Phrase:
     questions = count("questions", count_text(counts["questions"], "question"))
     return Phrase(
         *("Of ", questions, ", ", count("finding"), " had a finding (", count("harmful_questions")),
-        *(" harm, ", count("risky_questions"), " risk at worst), ", count("note"), " a note, "),
+        *(" harm, ", count("risky_questions"), " risk, ", count("wasteful_questions"), " waste at worst), "),
+        *(count("note"), " a note, "),
         *(count("fine"), " were fine and ", count("unknown"), " unknown. Alike findings are one below: "),
-        *(count("harmful"), " harmful and ", count("risky"), " risky. Each fault was certain. Each question"),
-        " ran once or a few times, so rare behaviour is not ruled out.",
+        *(
+            count("harmful"),
+            " harmful, ",
+            count("risky"),
+            " risky, ",
+            count("wasteful"),
+            " wasteful. Each fault",
+        ),
+        " was certain. Each question ran once or a few times, so rare behaviour is not ruled out.",
     )
 
 
@@ -167,9 +178,8 @@ def _counts(result: AuditResult, cards: Sequence[FindingCard]) -> dict[str, int]
     return {
         "questions": len(result.answers),
         **{name: status[name] for name in ("finding", "note", "fine", "unknown")},
-        **{f"{name}_questions": worst[name] for name in ("harmful", "risky")},
-        "harmful": severities["harmful"],
-        "risky": severities["risky"],
+        **{f"{name}_questions": worst[name] for name in _SEVERITIES},
+        **{name: severities[name] for name in _SEVERITIES},
     }
 
 

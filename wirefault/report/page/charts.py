@@ -109,7 +109,7 @@ def points_row(label: str, rise: Difference, path: Sequence[str | int], more: st
 
 
 def latency_chart(links: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
-    """Draw the duration of requests by link, with and without an injected fault."""
+    """Draw the duration of requests by link, with and without a fault."""
     rows = []
     for place, row in enumerate(links):
         at = ("figures", "links", place)
@@ -133,7 +133,7 @@ def latency_chart(links: Sequence[Mapping[str, Any]]) -> Iterator[Chart]:
 
 
 def request_table(links: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
-    """One row for each link, with and without an injected fault: failures, tokens, and who sent again."""
+    """One row for each link, with and without a fault: failures, tokens, and who sent again."""
     rows = []
     for place, row in enumerate(links):
         at = ("figures", "links", place)

@@ -227,6 +227,8 @@ def _sentence(figures: Mapping[str, Any], *, is_judged: bool) -> Phrase:
     return capitalised(Phrase(*parts, "."))
 
 
+_OPEN = re.compile(r"\d(?: %| s| USD)? to (?:\d|unknown)|^unknown|^no data")
+"""A figure that is known between two bounds only, or not at all."""
 _LEADING = re.compile(r"([-+]?\d+(?:\.\d+)?)( %| s| USD)?(?![\w.])")
 
 
@@ -234,8 +236,10 @@ def _differences(arm: ArmComparison) -> dict[str, str]:
     """Return the second's measures less the first's, of the rounded figures shown; without open ones."""
     texts = {}
     for name, sides in arm.measures.items():
+        if any(_OPEN.search(side) for side in sides):
+            continue
         one, other = (_LEADING.match(side) for side in sides)
-        if one and other and one[2] == other[2] and " to unknown" not in "".join(sides):
+        if one and other and one[2] == other[2]:
             unit = " points" if one[2] == " %" else one[2] or ""
             texts[name] = f"{signed(round(float(other[1]) - float(one[1]), 6))}{unit}"
     return texts

@@ -95,7 +95,7 @@ def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
 
 
 def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
-    """Return a row for each link, of its requests with and without an injected fault.
+    """Return a row for each link, of its requests with and without a fault: injected, or a toxic in force.
 
     ``ms`` has their durations, failed ones included; ``again`` counts by layer the requests that repeated an
     equal one.
@@ -103,7 +103,8 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, bool], list[tuple[EpisodeTrace, Request]]] = defaultdict(list)
     for trace in traces:
         for request in trace.requests:
-            groups[request.link_name, bool(request.injected)].append((trace, request))
+            faulted = bool(request.injected) or under_toxic(trace, request)
+            groups[request.link_name, faulted].append((trace, request))
     rows = []
     for (link, faulted), requests in sorted(groups.items()):
         times = [request.ms for _, request in requests]
@@ -124,6 +125,16 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def under_toxic(trace: EpisodeTrace, request: Request) -> bool:
+    """Return whether the request's attempt began with a toxic on its link."""
+    return any(
+        toxic.link == request.link_name
+        for armed in trace.armed
+        if armed.attempt == request.attempt
+        for toxic in armed.toxics
+    )
 
 
 def repeating_layer(trace: EpisodeTrace, request: Request) -> Layer | None:

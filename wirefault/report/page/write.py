@@ -217,12 +217,25 @@ def _file(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FunctionLoader(_file),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_visible,
         trim_blocks=True,
+    )
+    environment.globals["whole_words"] = whole_words
+    return environment
+
+
+_LONGEST_UNBROKEN = 30
+
+
+def whole_words(command: str) -> Markup:
+    """Return a command whose words are not broken at hyphens: ``--episode`` may look like ``-- episode``."""
+    return Markup(" ").join(
+        Markup('<span class="word">{}</span>').format(word) if len(word) <= _LONGEST_UNBROKEN else word
+        for word in map(marked_up, command.split(" "))
     )
 
 
