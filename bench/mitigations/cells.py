@@ -252,5 +252,6 @@ FAMILIES = (
 NOT_RUN = {
     "MCP server restarted": "no arm here calls its tools by MCP",
     "lab's agent, as it ships and none, under a timeout of a real model": "it was not recorded in time",
-    "Temporal, Restate": "npm has a package with Restate's server, which was not run; none of Temporal's was looked for",
+    "Temporal, Restate": "a package of npm has Restate's server, which was not run; Temporal's was not looked"
+    " for",
 }
