@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 
 from click.testing import CliRunner
 
+from tests.report.page.test_figures import FigureReader, at, is_shown_as
 from wirefault.cli.main import main
 from wirefault.experiments.trend import Trend, TrendPoint
+from wirefault.judging.rates import Rate
 from wirefault.report.page.trends import trend_content
 from wirefault.report.page.write import page_html
+from wirefault.report.trends import trends_json
 
 KEY = ("method", "no duplicate")
 
@@ -45,3 +50,19 @@ def test_unknown_tag_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     refused = CliRunner().invoke(main, ["runs", "trend", "--tag", "nightly", "--out", str(tmp_path)])
     assert (refused.exit_code, "no experiment with a verdict" in refused.output) == (64, True)
+
+
+def test_figures_of_page_are_in_json() -> None:
+    points = [
+        replace(
+            point(minute, "held"),
+            success={"method": Rate(minute + 1, 4, 4, (minute + 1) / 4, 0.1, 0.9, None, None)},
+        )
+        for minute in (0, 1)
+    ]
+    trends = [Trend("a", points), Trend("b", [point(3, "deviated")])]
+    reader = FigureReader()
+    reader.feed(page_html(trend_content(trends, "tag x")))
+    document = json.loads(json.dumps(trends_json(trends)))
+    assert {pointer for pointer, _ in reader.figures} >= {"/0/runs/1/success/method/k", "/1/runs/0/verdict"}
+    assert all(is_shown_as(text, at(document, pointer)) for pointer, text in reader.figures)

@@ -145,7 +145,13 @@ def test_findings_are_readable_without_javascript(opened: Opener, order: Path) -
 
 
 def test_page_prints(opened: Opener, order: Path) -> None:
-    assert opened(order).pdf()[:4] == _PRINTABLE
+    page = opened(order)
+    assert page.pdf()[:4] == _PRINTABLE
+    page.emulate_media(media="print")
+    cut = "pre => pre.scrollHeight > pre.clientHeight + 1"
+    assert not page.evaluate(f"[...document.querySelectorAll('.finding .sides pre')].some({cut})")
+    # a card that may not be broken begins a page for itself
+    assert page.evaluate("getComputedStyle(document.querySelector('.finding')).breakInside") == "auto"
 
 
 def test_hostile_texts_do_nothing(opened: Opener, tmp_path: Path) -> None:

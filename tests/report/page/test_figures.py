@@ -46,7 +46,7 @@ _FREE_CLASSES = (
 _VOID = ("meta", "input", "br", "rect", "line", "circle", "path")
 
 
-class _Reader(HTMLParser):
+class FigureReader(HTMLParser):
     """Collects the figures of a page, and the texts with digits that are none."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ def _rounding(printed: str) -> Any:
 
 def check(page: str, document: Any, least: int) -> None:
     """Compare all figures of a page with the document; each number needs its place in it."""
-    reader = _Reader()
+    reader = FigureReader()
     reader.feed(page)
     assert len(reader.figures) >= least
     wrong = [

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from wirefault.experiments.trend import Trend
 from wirefault.report.page.parts import Cell, Chart, Matrix, PageContent, Table, Tone, count_text
+from wirefault.report.page.phrase import Figure, Phrase
 from wirefault.report.page.svg import IntervalRow, intervals
 from wirefault.stats.rates import percent
 
@@ -20,7 +21,7 @@ def trend_content(trends: Sequence[Trend], selection: str) -> PageContent:
     latest = [trend.points[-1].verdict for trend in trends]
     tone: Tone = "bad" if "deviated" in latest else "good" if set(latest) == {"held"} else "open"
     runs = sum(len(trend.points) for trend in trends)
-    matrices = [_matrix(trend) for trend in trends]
+    matrices = [_matrix(place, trend) for place, trend in enumerate(trends)]
     return PageContent(
         id=selection,
         title="Experiments over time",
@@ -32,7 +33,7 @@ def trend_content(trends: Sequence[Trend], selection: str) -> PageContent:
         commands=[("look at one", f"wirefault report {trends[0].points[-1].id}")],
         findings=[],
         matrix=matrices[0] if len(matrices) == 1 else None,
-        charts=[chart for trend in trends for chart in _charts(trend)],
+        charts=[chart for place, trend in enumerate(trends) for chart in _charts(place, trend)],
         tables=[] if len(matrices) == 1 else [_table(matrix) for matrix in matrices],
         episodes=[],
         remarks=[f"{trend.title}: {line}" for trend in trends for line in trend.changes],
@@ -40,7 +41,7 @@ def trend_content(trends: Sequence[Trend], selection: str) -> PageContent:
     )
 
 
-def _matrix(trend: Trend) -> Matrix:
+def _matrix(place: int, trend: Trend) -> Matrix:
     rows: list[tuple[str, Sequence[Cell | None]]] = [
         (
             f"{arm}: {statement}",
@@ -53,7 +54,10 @@ def _matrix(trend: Trend) -> Matrix:
         )
         for arm, statement in trend.statements
     ]
-    verdicts = [Cell(point.verdict, _TONES.get(point.verdict, "unknown")) for point in trend.points]
+    verdicts = [
+        Cell(Figure(point.verdict, place, "runs", number, "verdict"), _TONES.get(point.verdict, "unknown"))
+        for number, point in enumerate(trend.points)
+    ]
     return Matrix(
         trend.title, "statement", [point.day for point in trend.points], [("verdict", verdicts), *rows]
     )
@@ -64,14 +68,16 @@ def _table(matrix: Matrix) -> Table:
     return Table(matrix.title, [matrix.corner, *matrix.columns], rows)
 
 
-def _charts(trend: Trend) -> Iterator[Chart]:
+def _charts(place: int, trend: Trend) -> Iterator[Chart]:
     for arm in dict.fromkeys(name for point in trend.points for name in point.success):
         rows = []
-        for point in trend.points:
+        for number, point in enumerate(trend.points):
             rate = point.success.get(arm)
             if rate is not None and rate.rate is not None and rate.low is not None and rate.high is not None:
                 value = 100 * rate.rate
-                note = f"{percent(rate.rate)} ({rate.k} of {rate.n})"
+                at = (place, "runs", number, "success", arm)
+                k, n = Figure(rate.k, *at, "k"), Figure(rate.n, *at, "n")
+                note = Phrase(Figure(percent(rate.rate), *at, "rate"), " (", k, " of ", n, ")")
                 rows.append(IntervalRow(point.day, 100 * rate.low, 100 * rate.high, value, note))
         if len(rows) > 1:
             yield Chart(
