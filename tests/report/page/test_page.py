@@ -38,7 +38,8 @@ from wirefault.report.page import comparisons
 from wirefault.report.page.charts import provenance
 from wirefault.report.page.comparisons import comparison_content, first_difference
 from wirefault.report.page.episode import Sides
-from wirefault.report.page.findings import extra_row
+from wirefault.report.page.figures import busy_seconds
+from wirefault.report.page.findings import causing_requests, extra_row
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
 from wirefault.report.page.write import page_content, page_html, page_line, whole_words
@@ -251,8 +252,8 @@ def test_failed_command_without_an_oracle_is_not_called_fine(tmp_path: Path) -> 
 
 def test_extra_cost_within_the_noise_is_not_called_a_cost(tmp_path: Path) -> None:
     [example] = Episodes(tmp_path, "run-d").add_arm(failed_command(tmp_path).arm(None))
-    control, slow = (replace(example, row={**example.row, "seconds": s, "calls": 1}) for s in (10.0, 30.0))
-    extra = extra_row(replace(example, row={**example.row, "seconds": 10.5}), control)
+    control, slow = (replace(example, row={**example.row, "busy_s": s, "calls": 1}) for s in (10.0, 30.0))
+    extra = extra_row(replace(example, row={**example.row, "busy_s": 10.5}), control)
     assert (extra.calls, extra.seconds, extra.tokens) == ("+1 call", "no measurable extra time", "–")
     assert extra_row(slow, control).seconds == "+20.00 s"
 
@@ -343,3 +344,21 @@ def test_open_measures_have_no_difference(open_side: str) -> None:
     sides = {"duplicate": (open_side, "0"), "seconds": ("2 s", "1.5 s")}
     arm = SimpleNamespace(measures=sides)
     assert comparisons._differences(arm) == {"seconds": "-0.5 s"}  # type: ignore[arg-type]
+
+
+def spanned(start: float, end: float, id: str, *injected: str) -> SimpleNamespace:
+    return SimpleNamespace(start=start, end=end, ids=[id], injected=list(injected))
+
+
+def test_cost_leaves_out_the_start_of_the_program() -> None:
+    requests = [spanned(107.8, 108.3, "gateway-0:1"), spanned(108.4, 108.9, "gateway-0:2")]
+    trace = SimpleNamespace(requests=requests, ends=[SimpleNamespace(event=SimpleNamespace(ms=12_000))])
+    assert busy_seconds(trace) == 1.1  # type: ignore[arg-type]
+    assert busy_seconds(SimpleNamespace(requests=[], ends=trace.ends)) == 12  # type: ignore[arg-type]
+
+
+def test_fault_on_the_repeated_request_is_not_its_cause() -> None:
+    first, second = spanned(0, 1, "gateway-0:1", "rate_limit"), spanned(2, 3, "gateway-0:2", "unavailable")
+    placed: Any = SimpleNamespace(trace=SimpleNamespace(requests=[first, second]))
+    assert causing_requests(placed, ["run/gateway-0:1", "run/gateway-0:2"]) == [first]
+    assert causing_requests(placed, ["run/gateway-0:2"]) == [second]

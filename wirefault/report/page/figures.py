@@ -87,11 +87,23 @@ def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
         "outcome": episode.judged.outcome,
         "why": episode.judged.why,
         "seconds": sum(end.event.ms for end in trace.ends) / 1000,
+        "busy_s": busy_seconds(trace),
         "calls": len(trace.requests),
         "tokens": sum(counts) if counts else None,
         "usd": usage.cost_usd,
         "findings": [asdict(finding) for finding in episode.findings],
     }
+
+
+def busy_seconds(trace: EpisodeTrace) -> float:
+    """Return the seconds from the first request to the end of the last; without requests, of its attempts.
+
+    The start of a program, which depends on the machine, is not among them.
+    """
+    if not trace.requests:
+        return sum(end.event.ms for end in trace.ends) / 1000
+    begun = min(request.start for request in trace.requests)
+    return round(max(request.end for request in trace.requests) - begun, 6)
 
 
 def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:

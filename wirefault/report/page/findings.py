@@ -228,11 +228,11 @@ def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = 
 def extra_row(example: Placed, control: Placed, label: str = "extra") -> CostRow:
     """Return what the example cost more than its control; nothing where it was less or within the noise."""
     extra: dict[str, float | None] = {}
-    for name in ("calls", "seconds", "tokens", "usd"):
+    for name in ("calls", "busy_s", "tokens", "usd"):
         one, other = example.row[name], control.row[name]
         extra[name] = None if one is None or other is None else round(max(one - other, 0), 6)
-    if (extra["seconds"] or 0) < _MEASURABLE * control.row["seconds"]:
-        extra["seconds"] = 0
+    if (extra["busy_s"] or 0) < _MEASURABLE * control.row["busy_s"]:
+        extra["busy_s"] = 0
     example.row["extra"] = extra
 
     def cell(name: str, text: str, noun: str) -> Figure:
@@ -243,7 +243,7 @@ def extra_row(example: Placed, control: Placed, label: str = "extra") -> CostRow
     return CostRow(
         label,
         cell("calls", f"+{count_text(int(extra['calls'] or 0), 'call')}", "calls"),
-        cell("seconds", f"+{extra['seconds'] or 0:.2f} s", "time"),
+        cell("busy_s", f"+{extra['busy_s'] or 0:.2f} s", "time"),
         cell("tokens", f"+{int(extra['tokens'] or 0)} model tokens", "tokens"),
         cell("usd", f"+{extra['usd'] or 0:.4g} USD", "money"),
     )
@@ -262,14 +262,10 @@ def example_text(members: Sequence[Placed]) -> Phrase:
 
 def injected_text(example: Placed, evidence: Sequence[str]) -> str:
     """Say which faults the lab injected into which calls: those of the evidence, else all; maybe empty."""
-    ids = {id.rpartition("/")[2] for id in evidence}
     faulted = [request for request in example.trace.requests if request.injected]
-    of_evidence = [
-        request for request in faulted if not ids.isdisjoint(id.rpartition("/")[2] for id in request.ids)
-    ]
     pairs = [
         f"{fault.kind} into {request.link_name}: {masked(request.name)}"
-        for request in of_evidence or faulted
+        for request in causing_requests(example, evidence) or faulted
         for fault in request.injected
     ]
     pairs += [
@@ -278,6 +274,21 @@ def injected_text(example: Placed, evidence: Sequence[str]) -> str:
         if record.source == "toxic" and record.delivered
     ]
     return f"the lab injected {', '.join(dict.fromkeys(pairs))}" if pairs else ""
+
+
+def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:
+    """Return the faulted requests of a finding's evidence, by which the lab may have caused it.
+
+    The last of several is what the agent did then: its fault came too late.
+    """
+    ids = {id.rpartition("/")[2] for id in evidence}
+    named = [
+        request
+        for request in placed.trace.requests
+        if not ids.isdisjoint(id.rpartition("/")[2] for id in request.ids)
+    ]
+    faulted = [request for request in named if request.injected]
+    return [each for each in faulted if each is not named[-1]] or faulted
 
 
 def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str:
@@ -334,7 +345,7 @@ def _cost_row(name: str, placed: Placed) -> CostRow:
     return CostRow(
         name,
         placed.figure(count_text(figures["calls"], "call"), "calls"),
-        placed.figure(f"{figures['seconds']:.2f} s", "seconds"),
+        placed.figure(f"{figures['busy_s']:.2f} s", "busy_s"),
         placed.figure(f"{tokens} model tokens" if tokens is not None else "tokens not reported", "tokens"),
         placed.figure(f"{usd:.4g} USD" if usd is not None else "money: no price set", "usd"),
     )

@@ -23,7 +23,7 @@ from wirefault.report.page.charts import (
 )
 from wirefault.report.page.episode import event_anchor
 from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures, reached_figures
-from wirefault.report.page.findings import SEVERITY_BY_TONE, finding_cards
+from wirefault.report.page.findings import SEVERITY_BY_TONE, causing_requests, finding_cards
 from wirefault.report.page.parts import (
     WORDS,
     Cell,
@@ -209,7 +209,7 @@ def _tested_text(summary: Summary) -> Phrase:
 
 
 def _fault_matrix(placed: Sequence[Placed]) -> Matrix | None:
-    """Faults by the calls that they acted on: the worst finding or outcome of such an episode.
+    """Faults by the calls that they acted on: the worst finding that they may explain, or outcome.
 
     ``fine`` only for a success. A toxic acts on the connections of its link, not on one call.
     """
@@ -238,11 +238,19 @@ def _acted(placed: Placed) -> Iterator[tuple[str, str, str]]:
             yield f"toxic {record.kind}", f"{record.link}: connections", ""
 
 
+def _may_explain(placed: Placed, event: str, evidence: Sequence[str]) -> bool:
+    """Return whether the fault on that request may have caused the finding; always if it is the only one."""
+    causes = causing_requests(placed, evidence)
+    return not event or not causes or any(event in request.ids for request in causes)
+
+
 def _matrix_cell(placed: Placed, event: str) -> tuple[int, Cell]:
     """Return the cell of an episode and its rank, 0 for the worst: a finding, else what its outcome says."""
     card, row = placed.card, OUTCOMES[placed.judged.outcome]
     href = f"#{event_anchor(card.number, event) if event else card.anchor}"
-    severities: list[Severity] = [finding.severity for finding in placed.findings]
+    severities: list[Severity] = [
+        finding.severity for finding in placed.findings if _may_explain(placed, event, finding.evidence)
+    ]
     if row.tone in SEVERITY_BY_TONE:
         severities.append(SEVERITY_BY_TONE[row.tone])
     worst: Severity = min(severities, key=SEVERITIES.index, default="note")
