@@ -157,21 +157,19 @@ def _built(out: Path | None) -> Memory:
 
 
 def _rebuild(memory: Memory, out: Path | None) -> tuple[int, dict[str, str]]:
-    from wirefault.memory.histories import recorded_episodes, sources_in
+    from wirefault.memory.histories import rebuilt, sources_in
 
     environ = environ_below(out)
-    logs, skipped = logs_in(environ), dict[str, str]()
-    sources = sources_in(logs)
-    if not sources:
+    logs = logs_in(environ)
+    if not sources_in(logs):
         raise InputError(f"{logs}: no runs; start one with: wirefault demo")
-    return memory.rebuild(recorded_episodes(logs, environ, skipped), sources, skipped), skipped
+    return rebuilt(memory, logs, environ)
 
 
 def _newer(memory: Memory, out: Path | None) -> list[str]:
-    from wirefault.memory.histories import sources_in
+    from wirefault.memory.histories import unremembered
 
-    remembered = set(memory.sources())
-    return [name for name in sources_in(logs_in(environ_below(out))) if name not in remembered]
+    return unremembered(memory, logs_in(environ_below(out)))
 
 
 def _source(memory: Memory, run: str, out: Path | None) -> str:

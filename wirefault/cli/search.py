@@ -265,6 +265,90 @@ def minimise_command(
 
 
 @search_command.command(
+    "pairs",
+    brief=("doses", "repeats", "write", "arm", "failures", "seed", "workers", "as_json"),
+    examples=(
+        "wirefault search pairs experiments/lost-replies.yaml",
+        "wirefault search pairs all.yaml --dose slow.ms=100,2000 --write rows.yaml",
+    ),
+)
+@click.argument("file", type=_PATH)
+@option(
+    "--dose",
+    "doses",
+    metavar="FIELD=N,N",
+    multiple=True,
+    section="Faults",
+    help="Try a fault at each of these numbers of FAULT.FIELD instead of as written. Repeatable.",
+)
+@option(
+    "--repeats",
+    type=click.IntRange(1, 1000),
+    default=1,
+    show_default=True,
+    section="Limits",
+    help="Run each prompt this often in each row.",
+)
+@option(
+    "--write",
+    type=_PATH,
+    metavar="FILE",
+    section="Output",
+    help="Write the rows as the variants of one experiment here, and run nothing.",
+)
+@_source_options
+@_run_options
+def pairs_command(
+    file: Path,
+    doses: tuple[str, ...],
+    repeats: int,
+    write: Path | None,
+    arm: str,
+    failures: tuple[str, ...],
+    only: tuple[str, ...],
+    seed: int | None,
+    changed: tuple[str, ...],
+    max_time: str | None,
+    max_cost: float | None,
+    workers: str,
+    toxiproxy: str,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Run all pairs of an experiment's faults, on each link and at each dose, in few rows.
+
+    A covering array gives the rows, each a set of faults. The result is the share of pairs that was delivered
+    in one episode, and which failed. Needs the extra wirefault[search].
+    """
+    from wirefault.experiments.search.options import check_targets, plan_pairs, write_rows
+
+    source = _source(
+        file, arm, failures, experiment_changes(seed, None, changed, only), max_time, max_cost, out
+    )
+    check_targets(source, [write])
+    plan = plan_pairs(source, dict(map(_doses, doses)), repeats)
+    if write is None:
+        _run(_saved(plan), workers, toxiproxy, as_json)
+        return
+    write_rows(source, plan, write)
+    rows = plan.search["terms"]["rows"]
+    click.echo(f"written: {write}, {len(rows)} rows", err=as_json)
+    if as_json:
+        click.echo(json.dumps({"file": str(write), "rows": rows}, ensure_ascii=False, allow_nan=False))
+
+
+def _doses(text: str) -> tuple[str, list[float]]:
+    name, _, values = text.partition("=")
+    try:
+        numbers = [float(value) for value in values.split(",")]
+    except ValueError:
+        raise InputError(f"--dose {text}: must be FIELD=N,N, such as slow.ms=100,2000") from None
+    if not name or not all(0 <= number < math.inf for number in numbers):
+        raise InputError(f"--dose {text}: each number must be at least 0, and finite")
+    return name, numbers
+
+
+@search_command.command(
     "explain",
     examples=("wirefault search explain latest 3", "wirefault search explain latest order --arm method"),
 )
@@ -457,6 +541,10 @@ def _propose(
         click.echo(f"  risk {risk_text(proposal.risk)}: {proposal.risk.evidence}", err=as_json)
         if checks:
             click.echo(f"  checks added: {', '.join(checks)}", err=as_json)
+        measured = {each.name: each.measure for each in experiment.metrics if each.measure}
+        others = [each.name for each in experiment.metrics if not each.measure]
+        watched = ", ".join(f"{name} ({measure})" for name, measure in measured.items())
+        click.echo(f"  to watch: {watched}; not measured: {', '.join(others)}", err=as_json)
         rows.append(
             {
                 "file": str(path),
@@ -465,6 +553,7 @@ def _propose(
                 "because": proposal.because,
                 "risk": asdict(proposal.risk),
                 "checks": checks,
+                "metrics": {"measured": measured, "not_measured": others},
             }
         )
     return rows
@@ -544,7 +633,7 @@ def _carry_out(
     if saved.plan.search["kind"] == "next":
         from wirefault.memory.planner.run_next import steps_with
 
-        steps = steps_with(_remembered(saved))
+        steps = steps_with(_remembered(saved, as_json))
     result = run_search(saved, control, LocalEngine(), steps)
     for line in search_lines(result):
         click.echo(line, err=as_json)
@@ -555,9 +644,14 @@ def _carry_out(
     return result.code, result
 
 
-def _remembered(saved: SavedExperiment) -> list[Episode]:
-    """The episodes that memory has; none if it was never built."""
+def _remembered(saved: SavedExperiment, as_json: bool) -> list[Episode]:
+    """The episodes of memory, which is rebuilt first if it lacks a recording other than this search."""
+    from wirefault.memory.histories import rebuilt, unremembered
     from wirefault.memory.store import Memory
 
     memory = Memory(saved.logs)
+    if any(name != saved.experiment_id for name in unremembered(memory, saved.logs)):
+        count, skipped = rebuilt(memory, saved.logs, saved.plan.configuration.environ)
+        text = f", {len(skipped)} recordings skipped: wirefault memory rebuild" if skipped else ""
+        click.echo(f"memory rebuilt from the recordings: {count} episodes{text}", err=as_json)
     return memory.episodes() if memory.exists else []

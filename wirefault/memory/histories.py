@@ -16,11 +16,25 @@ from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.judge import RunJudgement, judge_run
 from wirefault.memory.episodes import Episode, remembered_episodes
+from wirefault.memory.store import Memory
 
 
 def sources_in(logs: Path) -> list[str]:
     """The ids of all experiments and lone runs, the archived ones included, oldest first."""
     return sorted({*saved_ids(logs), *lone_runs(logs), *archived_names(logs)})
+
+
+def unremembered(memory: Memory, logs: Path) -> list[str]:
+    """The recordings that memory was not built from, oldest first."""
+    remembered = set(memory.sources()) if memory.exists else set()
+    return [name for name in sources_in(logs) if name not in remembered]
+
+
+def rebuilt(memory: Memory, logs: Path, environ: Mapping[str, str]) -> tuple[int, dict[str, str]]:
+    """Build memory from all recordings; the number of episodes, and why recordings were skipped."""
+    skipped: dict[str, str] = {}
+    sources = sources_in(logs)
+    return memory.rebuild(recorded_episodes(logs, environ, skipped), sources, skipped), skipped
 
 
 def recorded_episodes(logs: Path, environ: Mapping[str, str], skipped: dict[str, str]) -> Iterator[Episode]:

@@ -9,6 +9,7 @@ from wirefault.experiments.search.chain import Chain, Risk
 from wirefault.experiments.search.explain import Cause
 from wirefault.experiments.search.limit import Limit
 from wirefault.experiments.search.minimise import Smallest
+from wirefault.experiments.search.pairs import Pairs
 from wirefault.experiments.search.run_search import SearchResult
 from wirefault.history.logs import strip_control
 from wirefault.stats.rates import percent
@@ -31,6 +32,10 @@ def search_lines(result: SearchResult) -> Iterator[str]:
         of = result.saved.plan.search["terms"]["of"]
         for dose, tally in result.answer.tallies.items():
             yield strip_control(f"  {of} {dose:g}: {tally.successes} of {tally.trials} succeeded")
+    if isinstance(result.answer, Pairs):
+        for row in result.answer.rows:
+            counts = f"{row.failed} of {row.judged} failed"
+            yield strip_control(f"  {row.name}: {', '.join(row.faults)}: {counts}")
     if isinstance(result.answer, Chain):
         yield from map(strip_control, _step_lines(result.answer))
     for parts in answer_parts(result):
@@ -53,6 +58,8 @@ def answer_parts(result: SearchResult) -> Iterator[Parts]:
         yield from _chain_parts(result.answer)
     elif isinstance(result.answer, Cause):
         yield from _cause_parts(result.answer, terms)
+    elif isinstance(result.answer, Pairs):
+        yield from _pairs_parts(result.answer)
     else:
         yield from _smallest_parts(result.answer, terms)
 
@@ -151,6 +158,37 @@ def _cause_parts(cause: Cause, terms: Mapping[str, Any]) -> Iterator[Parts]:
         Value(f"{terms['error']:g}", ("terms", "error")),
         " or less",
     )
+
+
+def _pairs_parts(pairs: Pairs) -> Iterator[Parts]:
+    yield (
+        _of_answer(pairs.delivered, "delivered"),
+        " of ",
+        _of_answer(len(pairs.pairs), "planned"),
+        " pairs of faults were delivered in one episode (",
+        _of_answer("no data" if pairs.share is None else percent(pairs.share), "share"),
+        "), by ",
+        _of_answer(f"{len(pairs.rows)} rows", "rows"),
+    )
+    failing = [place for place, pair in enumerate(pairs.pairs) if pair.judged and pair.failed == pair.judged]
+    for place in failing[:_MAX_PAIRS]:
+        pair = pairs.pairs[place]
+        yield (
+            f"{pair.first} with {pair.second}: failed in ",
+            _of_answer(f"{pair.failed} of {pair.judged}", "pairs", place, "failed"),
+            " episodes",
+        )
+    if len(failing) > _MAX_PAIRS:
+        yield _of_answer(f"{len(failing) - _MAX_PAIRS} more", "pairs"), " pairs failed in all their episodes"
+    if not failing:
+        yield ("no pair failed in all its episodes",)
+    absent = [f"{pair.first} with {pair.second}" for pair in pairs.pairs if not pair.delivered]
+    if absent and pairs.state != "incomplete":
+        more = f" and {len(absent) - _MAX_PAIRS} more" if len(absent) > _MAX_PAIRS else ""
+        yield "never delivered together: ", _of_answer("; ".join(absent[:_MAX_PAIRS]) + more, "pairs")
+
+
+_MAX_PAIRS = 10
 
 
 def _step_lines(chain: Chain) -> Iterator[str]:

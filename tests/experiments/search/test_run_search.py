@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -102,13 +103,58 @@ def test_smallest_set_in_lab_is_written_as_experiment_and_pytest(
     assert result.exit_code == 0, result.output
     answer = json.loads(result.stdout)["answer"]
     assert (answer["state"], answer["faults"]) == ("minimal", ["a-down", "b-down"])
+    environ = {**os.environ, "PYTEST_ADDOPTS": ""}
     report = CliRunner().invoke(main, ["report", "latest"])
     assert "smallest failing set: a-down, b-down" in report.output and report.exit_code == 0
     checked = subprocess.run(
         [sys.executable, "-m", "wirefault", "plan", "small.yaml"], capture_output=True, text=True
     )
     assert checked.returncode == 0, checked.stderr
-    compile((tmp_path / "test_small.py").read_text(encoding="utf-8"), "test_small.py", "exec")
+    written = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_small.py"]
+    failing = subprocess.run(written, capture_output=True, text=True, env=environ)
+    assert failing.returncode == 1 and "1 failed" in failing.stdout, failing.stdout
+    assert "test_agent_survives_smallest_failing_set" in failing.stdout
+    # an agent that has a third page survives
+    mended = ASKING.replace('("a", "b")', '("a", "b", "c")')
+    (tmp_path / "asking.py").write_text(mended, encoding="utf-8")
+    passing = subprocess.run(written, capture_output=True, text=True, env=environ)
+    assert passing.returncode == 0, passing.stdout
+
+
+LOSING = """
+import os, urllib.request
+
+def ask(prompt):
+    # orders again after an error, and reports all that it has ordered
+    for orders in (1, 2):
+        try:
+            with urllib.request.urlopen(os.environ["SHOP_URL"] + "/orders", b"{}", timeout=20) as reply:
+                return str(orders * int(reply.read()))
+        except OSError:
+            pass
+"""
+
+
+@pytest.mark.slow
+def test_lost_reply_is_named_as_cause_of_double_order(
+    shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = [
+        {"fault": "lose_reply", "id": "lost", "links": ["shop"], "when": {"nth": 1}},
+        {"fault": "delay", "id": "slow", "links": ["shop"], "with": {"ms": 1}},
+    ]
+    of = source(tmp_path, shop, faults)
+    (tmp_path / "asking.py").write_text(LOSING, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+    def run(words: str) -> Any:
+        result = CliRunner().invoke(main, [*words.split(), "--toxiproxy=embedded", "--json"])
+        assert result.exit_code in (0, 1), result.output
+        return json.loads(result.stdout)
+
+    run(f"run {of.file.name}")
+    answer = run("search explain latest n --error .9")["answer"]
+    assert (answer["state"], answer["faults"]) == ("one", ["lost"])
 
 
 @pytest.mark.slow
@@ -207,6 +253,11 @@ def test_outcome_that_counts_as_failure(tmp_path: Path) -> None:
         ("limit exp.json --of slow.probability --doses 0:5", "slow.probability = 5: "),
         ("limit exp.json --doses 5:1", "must be at least 0 and below the second"),
         ("limit exp.json --doses 5", "must be LOW:HIGH"),
+        ("pairs exp.json --dose slow.ms=1,x", "must be FIELD=N,N"),
+        ("pairs exp.json --dose slow.sm=1", "did you mean 'slow.ms'?"),
+        ("pairs exp.json --dose slow.ms=-1", "at least 0"),
+        ("pairs exp.json --dose slow.probability=2", "slow.probability = 2: "),
+        ("pairs exp.json --dose slow.ms=1 --dose slow.probability=1", "has doses of ms already"),
         ("resume none", "unknown experiment none"),
     ],
 )

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Experiment
+from wirefault.experiments.measures import measure_rows
 from wirefault.memory.episodes import Episode, RememberedCall, RememberedFault, RememberedFinding
-from wirefault.memory.planner.enhance import clamped, enhanced, shortened
+from wirefault.memory.planner.enhance import clamped, enhanced, metrics_for, shortened
 from wirefault.memory.planner.planner import Planner
 from wirefault.memory.planner.risk import Profile, four_part_score
 from wirefault.memory.trials import Trial
@@ -72,6 +73,19 @@ def test_past_failures_call_for_checks_that_are_executed() -> None:
     assert experiment.safety.abort and experiment.steady == ["crash == 0"]
     assert {"no_finding": "no_time_limit"} in written.experiment["assertions"]
     assert {"statement": "seconds <= 6"} in written.experiment["assertions"]
+
+
+def test_metrics_to_watch_are_measured_or_named_as_not_measured() -> None:
+    rows = [name for name, _ in measure_rows()]
+    for link, further in {
+        "shop": set(),
+        "orders-db": {"connection_count", "query_latency", "transaction_rate"},
+        "redis_cache": {"hit_rate", "eviction_rate", "memory_fragmentation"},
+    }.items():
+        metrics = {each.name: each.measure for each in metrics_for(link)}
+        assert set(metrics) == {"cpu_usage", "memory_usage", "error_rate", "latency"} | further
+        measured = {name: measure for name, measure in metrics.items() if measure}
+        assert set(measured) == {"error_rate", "latency"} and set(measured.values()) <= set(rows)
 
 
 def test_known_calls_make_cells_from_small_doses() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ from click.testing import CliRunner
 
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
+from wirefault.experiments.saved import save
+from wirefault.experiments.search.chain import Chain, Risk, Step, steps_as_data
+from wirefault.memory.planner.choose import Terms
+from wirefault.memory.planner.run_next import NextSteps
+from wirefault.memory.planner.source import agent_source, plan_next
 
 BLIND = """
 import json, os, urllib.request
@@ -69,10 +75,50 @@ def test_search_runs_proposals_and_then_writes_others(
     assert 0 < first["risk"]["low"] < first["risk"]["high"] < 1
     assert "prevent_write_repeated" in chain["steps"][1]["checks"]
     assert "writes twice" in run("report latest")
-    run("memory rebuild")
+    again = run("search next exp.json --run --budget 5 --toxiproxy embedded")
+    assert "memory rebuilt from the recordings: 6 episodes" in again and ": regression" in again
     proposals = run("search next exp.json --count 1 --json")["proposals"]
     assert proposals[0]["reason"] == "regression"
     assert "reply lost" in run(f"plan {Path(proposals[0]['file']).name}")
+
+
+@dataclass
+class _Paper:
+    """The steps' trials: their arms were run before."""
+
+    saved: Any
+    taken: dict[str, float] = field(default_factory=lambda: {"seconds": 1.0})
+    arms: dict[str, Any] = field(default_factory=dict)
+
+    def say(self, line: str) -> None:
+        """Nothing reads it."""
+
+
+def test_search_ends_by_safety_over_all_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "blind.py").write_text(BLIND, encoding="utf-8")
+    experiment = json.loads(json.dumps(EXPERIMENT))
+    experiment["wiring"]["links"]["shop"]["upstream"] = "http://127.0.0.1:9"
+    experiment["safety"] = {"abort": ["error_rate > 50 %"]}
+    (tmp_path / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    plan = plan_next(agent_source(Path("exp.json")).plan({}, {}), 50, Terms(), every_question=False)
+    step = Step(
+        "step-1", "c", "it fails", "unasked question", "new", Risk(0.5, 0.1, 0.9, ""), "shop", ("hang",)
+    )
+
+    def ended(outcomes: list[str]) -> Chain:
+        done = [replace(step, name=f"step-{n}", outcomes={"n": each}) for n, each in enumerate(outcomes, 1)]
+        saved = save(replace(plan, search={**plan.search, "steps": steps_as_data(done)}), f"e{outcomes}")
+        steps = NextSteps(saved)
+        steps.trials = _Paper(saved)  # type: ignore[assignment]
+        monkeypatch.setattr(steps, "_next", lambda: None)
+        assert not steps.step()
+        return steps.answer()
+
+    stopped = ended(["duplicate"] * 10)
+    assert stopped.state == "safety" and stopped.why.startswith("error_rate > 50 %: error_rate 0.741 to 1")
+    assert ended(["duplicate"] * 9).state == "nothing left"  # too few to say
+    assert ended(["success"] * 20).state == "nothing left"
 
 
 def test_unknown_calls_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,11 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.search.faults import CHANCES, LEVEL, fault_names, number_field, with_faults
 from wirefault.experiments.search.limit import LimitSearch
 from wirefault.experiments.search.minimise import Smallest, Terms
+from wirefault.experiments.search.pairs import Factor, by_link, covering_rows, factors_of, with_row
 from wirefault.experiments.search.run_search import SearchResult, dosed_arm
 from wirefault.experiments.search.trials import base_arm, check_failures, planned_search, search_plan
 from wirefault.faults.sets.presets import read_canonical
+from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.wiring.spec_file import read_spec_file
 
@@ -32,6 +34,7 @@ _ALONE: Mapping[str, Any] = {
 }
 _MAX_LEVEL = 100.0
 _MIN_DECISIONS = 16
+_MIN_CONTROLS = 4
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,55 @@ def plan_minimise(
     return planned_search(plan, base, "minimise", {**terms, "failures": list(source.failures)}, cap)
 
 
+def plan_pairs(source: SearchSource, doses: Mapping[str, Sequence[float]], repeats: int) -> ExperimentPlan:
+    """Plan the rows of a covering array over the faults by link. Raises ``InputError``, ``NotInstalled``.
+
+    ``doses`` by the field that has them; ``repeats``: episodes of each prompt in a row.
+    """
+    plan, base = source.plan()
+    try:
+        settings, ids = by_link(base.settings)
+        fields = {number_field(base.settings, name): values for name, values in doses.items()}
+        factors = factors_of(ids, fields)
+        for factor in factors:
+            for dose in factor.doses:
+                with_row(settings, factors, {factor.id: dose})
+    except ValueError as error:
+        raise InputError(f"{source.file}: {error}") from None
+    rows, each = covering_rows(factors), repeats * len(plan.prompts)
+    terms = {"factors": [asdict(factor) for factor in factors], "rows": rows, "each": each}
+    terms["failures"] = list(source.failures)
+    # the control needs several episodes also where a row has one
+    episodes = max(each, _MIN_CONTROLS)
+    return planned_search(plan, replace(base, settings=settings), "pairs", terms, episodes)
+
+
+def write_rows(source: SearchSource, plan: ExperimentPlan, target: Path) -> None:
+    """Write the rows of a planned search for pairs as the variants of one experiment. Raises ``OSError``."""
+    terms, name = plan.search["terms"], plan.search["arm"]
+    own_plan = plan.configuration
+    settings = load_configuration(own_plan.environ, plan.search["settings"], own_plan.wiring).settings
+    factors = [Factor(each["id"], each["field"], tuple(each["doses"])) for each in terms["factors"]]
+    data, method = _without_faults(source, name)
+    data["variants"] = {
+        f"row-{number}": {**method, "faults": json.loads(with_row(settings, factors, row).faults)}
+        for number, row in enumerate(terms["rows"], 1)
+    }
+    data |= {"title": f"{data.get('title', '')} [pairs]", "seed": plan.seed}
+    target.write_text(dump_yaml(data), encoding="utf-8")
+
+
+def _without_faults(source: SearchSource, arm: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The experiment without its faults; and, of the arm, all but its faults and chances."""
+    data = {**read_spec_file(source.file).data}
+    own = (data.get("variants") or {}).get(arm) or data.get("method") or {}
+    for key in ("faults", "method", "variants", "matrix", "until_decided", "perturb"):
+        data.pop(key, None)
+    method: dict[str, Any] = {key: own[key] for key in ("hypothesis", "assertions", "budgets") if key in own}
+    settings = {key: value for key, value in (own.get("settings") or {}).items() if key not in CHANCES}
+    return data, {**method, **({"settings": settings} if settings else {})}
+
+
 _PYTEST = '''"""The agent fails if these faults come together: {faults}."""
 
 import subprocess
@@ -149,17 +201,11 @@ def write_smallest(
         return
     base = base_arm(result.saved)
     settings = with_faults(base.settings, answer.faults)
-    data = {**read_spec_file(source.file).data}
-    own = (data.get("variants") or {}).get(base.name) or data.get("method") or {}
-    for key in ("faults", "variants", "matrix", "until_decided", "perturb"):
-        data.pop(key, None)
-    chances = {name: getattr(settings, name) for name in CHANCES if name in answer.faults}
-    others = {key: value for key, value in (own.get("settings") or {}).items() if key not in CHANCES}
-    method: dict[str, Any] = {key: own[key] for key in ("hypothesis", "assertions", "budgets") if key in own}
+    data, method = _without_faults(source, base.name)
     if settings.faults:
         method["faults"] = json.loads(settings.faults)
-    if others or chances:
-        method["settings"] = {**others, **chances}
+    if chances := {name: getattr(settings, name) for name in CHANCES if name in answer.faults}:
+        method["settings"] = {**method.get("settings", {}), **chances}
     data |= {
         "title": f"{data.get('title', '')} [{', '.join(answer.faults)}]",
         "seed": result.saved.plan.seed,

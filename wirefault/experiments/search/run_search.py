@@ -7,7 +7,7 @@ gives its answer again from the recorded episodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from wirefault.core.errors import UNKNOWN, InputError
@@ -26,10 +26,20 @@ from wirefault.experiments.search.faults import (
 )
 from wirefault.experiments.search.limit import Limit, LimitSearch, Tally
 from wirefault.experiments.search.minimise import Ask, FaultNames, Smallest, Terms, next_step
-from wirefault.experiments.search.trials import SearchEngine, ShowsNothing, Stopped, Trials, base_arm
+from wirefault.experiments.search.pairs import Factor, PairEpisode, Pairs, pairs_result, with_row
+from wirefault.experiments.search.trials import (
+    SearchEngine,
+    ShowsNothing,
+    Stopped,
+    Trials,
+    base_arm,
+    is_failure,
+)
+from wirefault.history.reader import read_run
+from wirefault.judging.judge import judge_run
 from wirefault.lab.toxiproxy import VERIFIED
 
-Answer = Limit | Smallest | Cause | Chain
+Answer = Limit | Smallest | Cause | Chain | Pairs
 
 
 class Steps(Protocol):
@@ -86,6 +96,13 @@ class SearchResult:
 def _answer_json(answer: Answer) -> dict[str, Any]:
     if isinstance(answer, Chain):
         return answer.as_json()
+    if isinstance(answer, Pairs):
+        return {
+            **asdict(answer),
+            "planned": len(answer.pairs),
+            "delivered": answer.delivered,
+            "share": answer.share,
+        }
     if isinstance(answer, Limit):
         rise = answer.rise
         return {
@@ -156,7 +173,7 @@ def run_search(
 _ANSWERED = frozenset(
     (
         *("bounded", "above", "below", "minimal", "passes", "one", "together", "either", "none"),
-        *("budget", "nothing left"),
+        *("budget", "nothing left", "all delivered", "some delivered"),
     )
 )
 
@@ -330,6 +347,64 @@ class _ExplainSteps:
         return step if isinstance(step, Cause) else None
 
 
+class _PairSteps:
+    """The rows of a covering array, each an arm with the same prompts."""
+
+    def __init__(self, saved: SavedExperiment) -> None:
+        terms = saved.plan.search["terms"]
+        self._failures = terms["failures"]
+        self.trials = Trials(saved, self._failures)
+        self._base = base_arm(saved)
+        self._factors = [Factor(each["id"], each["field"], tuple(each["doses"])) for each in terms["factors"]]
+        self._rows = {f"row-{number}": row for number, row in enumerate(terms["rows"], 1)}
+        self._each = int(terms["each"])
+
+    def _next(self) -> str | None:
+        names = (name for name in self._rows if len(self.trials.episodes(name)) < self._each)
+        return next(names, None)
+
+    def is_done(self) -> bool:
+        return self._next() is None
+
+    def step(self) -> bool:
+        """Run the next row; whether there was one."""
+        if (name := self._next()) is None:
+            return False
+        row = self._rows[name]
+        settings = with_row(self._base.settings, self._factors, row)
+        keys = [prompt.key for prompt in self.trials.saved.plan.prompts[: self._each]]
+        self.trials.run(replace(self._base, name=name, settings=settings), keys)
+        failed = self.trials.failed(name)
+        text = ", ".join(each.text(row[each.id]) for each in self._factors if each.id in row)
+        self.trials.say(f"{name}: {sum(failed)} of {len(failed)} failed with {text}")
+        return True
+
+    def answer(self) -> Pairs:
+        episodes = {name: self._episodes_of(name) for name in self._rows}
+        return pairs_result(self._factors, self._rows, episodes, self._each)
+
+    def _episodes_of(self, name: str) -> list[PairEpisode]:
+        """The arm's episodes, with the faults that their histories show as delivered."""
+        saved, recorded = self.trials.saved, self.trials.episodes(name)
+        if not recorded:
+            return []
+        source = saved.facts_of(self.trials.arms[name]).source
+        delivered = {
+            (run_id, judged.episode): {each.entry for each in judged.faults if each.delivered is True}
+            for run_id in dict.fromkeys(source.values())
+            for judged in judge_run(read_run(saved.logs, run_id)).episodes
+        }
+        return [
+            PairEpisode(
+                delivered.get((source[each.episode], each.episode), set())
+                if each.outcome != "invalid"
+                else set(),
+                is_failure(each.outcome, self._failures),
+            )
+            for each in recorded
+        ]
+
+
 class _RecordedSteps:
     """The recorded steps of a search for the next experiments, whose planner is in another room."""
 
@@ -352,4 +427,5 @@ _SEARCHES: Mapping[str, Callable[[SavedExperiment], Steps]] = {
     "limit": _LimitSteps,
     "minimise": _MinimiseSteps,
     "explain": _ExplainSteps,
+    "pairs": _PairSteps,
 }

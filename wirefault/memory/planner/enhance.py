@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -32,6 +33,34 @@ class Check:
     name: str
     key: tuple[str, ...]
     value: Any
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A quantity to watch. ``measure``: of the statements, which every run computes; empty: not measured."""
+
+    name: str
+    measure: str = ""
+
+
+_METRICS = ("cpu_usage", "memory_usage", "error_rate", "latency")
+_METRICS_OF: Mapping[str, tuple[str, ...]] = {
+    "database": ("connection_count", "query_latency", "transaction_rate"),
+    "cache": ("hit_rate", "eviction_rate", "memory_fragmentation"),
+}
+# the inside of an upstream is not visible on its link
+_MEASURES: Mapping[str, str] = {"error_rate": "failures", "latency": "p95"}
+_WORDS: Mapping[str, frozenset[str]] = {
+    "database": frozenset(("database", "db", "sql", "postgres", "postgresql", "mysql", "sqlite", "mongo")),
+    "cache": frozenset(("cache", "redis", "memcached", "valkey")),
+}
+
+
+def metrics_for(link: str) -> list[Metric]:
+    """The metrics to watch while a link has a fault; more for a database and for a cache, by its name."""
+    words = set(re.split(r"[^a-z]+", link.lower()))
+    further = (name for kind, own in _WORDS.items() if own & words for name in _METRICS_OF[kind])
+    return [Metric(name, _MEASURES.get(name, "")) for name in (*_METRICS, *further)]
 
 
 def checks_for(failures: Collection[str], clean_seconds: float = 0.0) -> list[Check]:

@@ -14,7 +14,16 @@ from wirefault.memory.episodes import Episode
 from wirefault.memory.knowledge import Knowledge, known_components
 from wirefault.memory.planner.cells import Cell, cells_for
 from wirefault.memory.planner.choose import DEFAULT_TERMS, Proposal, Terms, proposals
-from wirefault.memory.planner.enhance import Check, Enhancement, checks_for, enhanced, shortened, with_checks
+from wirefault.memory.planner.enhance import (
+    Check,
+    Enhancement,
+    Metric,
+    checks_for,
+    enhanced,
+    metrics_for,
+    shortened,
+    with_checks,
+)
 from wirefault.memory.planner.evidence import clean_calls, clean_signs, evidence_in, signs_of
 from wirefault.memory.planner.risk import Profile, Tally, four_part_score
 from wirefault.memory.trials import Trial, trials_in
@@ -30,6 +39,7 @@ class NextExperiment:
 
     proposal: Proposal
     checks: tuple[Check, ...]
+    metrics: tuple[Metric, ...]
     experiment: Mapping[str, Any]
     """The content of its file."""
 
@@ -165,7 +175,7 @@ class Planner:
             if not isinstance(improved, Mapping):
                 raise InputError(f"enhancement {name}: must return the experiment, not {improved!r:.60}")
             whole = dict(improved)
-        return NextExperiment(proposal, tuple(checks), whole)
+        return NextExperiment(proposal, tuple(checks), tuple(metrics_for(cell.link)), whole)
 
     def enhance(self, experiment: Mapping[str, Any], similar: Sequence[Trial] = ()) -> dict[str, Any]:
         """A copy of any experiment, improved by all that memory knows; see ``enhanced``."""

@@ -13,6 +13,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.search.chain import Chain
 from wirefault.experiments.search.faults import fault_names
 from wirefault.experiments.search.limit import Limit
+from wirefault.experiments.search.pairs import Pairs
 from wirefault.experiments.search.run_search import SearchResult, dosed_arm
 from wirefault.experiments.search.trials import base_arm
 from wirefault.judging.summary import Summary
@@ -59,6 +60,8 @@ _VERDICTS: Mapping[str, tuple[str, Tone]] = {
     "either": ("causes found", "bad"),
     "none": ("comes without faults", "open"),
     "unknown": ("cannot be told", "open"),
+    "none delivered": ("no pair delivered", "open"),
+    "incomplete": ("no answer yet", "open"),
     "safety": ("ended by a safety condition", "open"),
 }
 _CONFIDENCE = 0.95
@@ -85,7 +88,7 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
     cards = finding_cards(tested or by_arm.get(CONTROL, []), by_arm.get(CONTROL, []))
     links = link_figures([each.trace for all in by_arm.values() for each in all])
     doses = _dose_figures(result.answer) if isinstance(result.answer, Limit) else []
-    has_sets = saved.plan.search["kind"] not in ("limit", "next")
+    has_sets = saved.plan.search["kind"] not in ("limit", "next", "pairs")
     sets = _set_figures(saved, result, by_arm) if has_sets else []
     verdict, tone = _verdict(result)
     return PageContent(
@@ -104,7 +107,12 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
             *(outcome_chart(arms) if len(arms) <= _MAX_BARS else ()),
             *latency_chart(links),
         ],
-        tables=[*_dose_table(result, doses), *_step_table(result), *request_table(links)],
+        tables=[
+            *_dose_table(result, doses),
+            *_step_table(result),
+            *_pair_tables(result),
+            *request_table(links),
+        ],
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, summaries) if summaries else [],
         figures={
@@ -136,6 +144,9 @@ def _verdict(result: SearchResult) -> tuple[str, Tone]:
         return "no answer yet", "open"
     if isinstance(result.answer, Chain) and result.answer.state != "safety":
         return ("weaknesses found", "bad") if result.answer.weaknesses else ("no weakness showed", "good")
+    if isinstance(result.answer, Pairs) and result.answer.delivered:
+        failed = any(pair.failed for pair in result.answer.pairs)
+        return ("failures found", "bad") if failed else ("no failure showed", "good")
     return _VERDICTS[result.answer.state]
 
 
@@ -198,6 +209,9 @@ def _question(kind: str, terms: Mapping[str, Any]) -> Phrase:
         )
     if kind == "next":
         return Phrase("the next experiments, in at most ", term("budget", f"{terms['budget']} episodes"))
+    if kind == "pairs":
+        text = f"all pairs of {len(terms['factors'])} faults by link"
+        return Phrase(term("factors", text), " in ", term("rows", f"{len(terms['rows'])} rows"))
     return Phrase(f"the faults because of which the episode was {terms['outcome']}")
 
 
@@ -292,6 +306,39 @@ def _step_table(result: SearchResult) -> Iterator[Table]:
     yield Table("How it came there", heads, rows, "Risk: the probability before the step, 90 % interval")
 
 
+def _pair_tables(result: SearchResult) -> Iterator[Table]:
+    """Yield the pairs of faults that were planned, and the rows that have them."""
+    if not isinstance(result.answer, Pairs):
+        return
+    pairs = [
+        [
+            Figure(pair.first, *at, "first"),
+            Figure(pair.second, *at, "second"),
+            Figure(pair.delivered, *at, "delivered"),
+            _failed_of(pair.failed, pair.judged, at),
+        ]
+        for place, pair in enumerate(result.answer.pairs)
+        for at in [("answer", "pairs", place)]
+    ]
+    note = "Episodes in which both faults were delivered, by their histories"
+    yield Table("Pairs of faults", ("fault", "with", "episodes with both", "failed"), pairs, note)
+    rows = [
+        [
+            Figure(row.name, *at, "name"),
+            Figure(", ".join(row.faults), *at, "faults"),
+            Figure(row.episodes, *at, "episodes"),
+            _failed_of(row.failed, row.judged, at),
+        ]
+        for place, row in enumerate(result.answer.rows)
+        for at in [("answer", "rows", place)]
+    ]
+    yield Table("Rows of the array", ("row", "faults", "episodes", "failed"), rows, "")
+
+
+def _failed_of(failed: int, judged: int, at: tuple[str, str, int]) -> Phrase:
+    return Phrase(Figure(failed, *at, "failed"), " of ", Figure(judged, *at, "judged"))
+
+
 def _set_figures(
     saved: SavedExperiment, result: SearchResult, by_arm: Mapping[str, Sequence[Placed]]
 ) -> list[dict[str, Any]]:
@@ -300,7 +347,7 @@ def _set_figures(
     failures = terms.get("failures") or ([terms["outcome"]] if "outcome" in terms else [])
     sets: dict[tuple[str, ...], dict[str, Any]] = {}
     answer = result.answer
-    decided = {} if answer is None or isinstance(answer, Limit | Chain) else dict(answer.decided)
+    decided = {} if answer is None or isinstance(answer, Limit | Chain | Pairs) else dict(answer.decided)
     for arm in saved.plan.arms:
         names = () if arm.name == CONTROL else tuple(sorted(fault_names(arm.settings)))
         empty = {
