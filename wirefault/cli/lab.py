@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 import textwrap
+import webbrowser
 from pathlib import Path
 
 import click
@@ -160,6 +161,7 @@ def _handoffs(approve: int | None, deny: int | None, page: bool) -> None:
     show_default=True,
     help="At most this many messages wait.",
 )
+@option("--open", "opens", is_flag=True, help="Open the page in the browser, with the token.")
 @toxiproxy_option
 def _serve(
     port: int,
@@ -167,12 +169,13 @@ def _serve(
     probabilistic_failures: bool,
     failure_rate_multiplier: float,
     queue: int,
+    opens: bool,
     toxiproxy: str,
 ) -> None:
-    """Talk to the lab's agent while it fails: an HTTP API with sessions, modes, both sides of each reply.
+    """Talk to the lab's agent while it fails: a page and an HTTP API, with sessions, modes and both sides.
 
-    Its paths are at /docs. Sessions are in state/conversations.db, or where DATABASE_URL says. Without a mode
-    nothing fails, unless TOXIC_PROB or ERROR_PROB is set.
+    The page is at /, the API's paths are at /docs. Sessions are in state/conversations.db, or where
+    DATABASE_URL says. Without a mode nothing fails, unless TOXIC_PROB or ERROR_PROB is set.
     """
     try:
         from wirefault.conversation.serving import serve_conversations
@@ -191,7 +194,8 @@ def _serve(
     check_effects(configuration.effects)
     choice = choose_toxiproxy(toxiproxy, configuration.environ)
     options = (failure_mode, probabilistic_failures, failure_rate_multiplier)
-    serve_conversations(configuration, choice, port, options, queue, print_to_stderr)
+    show = webbrowser.open if opens else None
+    serve_conversations(configuration, choice, port, options, queue, print_to_stderr, show)
 
 
 @lab_command.command(

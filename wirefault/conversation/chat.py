@@ -181,6 +181,7 @@ class Chat:
                 {"strategy": each.strategy, "success": each.success, "seconds": each.seconds}
                 for each in result.recoveries
             ],
+            "time_line": list(result.time_line),
         }
         if mode:
             metadata |= {"injected_failure": mode, "failure_probability": probability}

@@ -1,4 +1,4 @@
-"""The HTTP API of ``wirefault lab serve``."""
+"""The HTTP API of ``wirefault lab serve``, and its page."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from wirefault._version import __version__
 from wirefault.conversation.chat import Chat, ChatRequest, ScenarioRequest, scenario_faults
+from wirefault.conversation.page import ChatPage
 from wirefault.conversation.worker import Worker
 from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import has_token
@@ -55,7 +56,8 @@ class Api:
         self._openapi = openapi([(method, path, text) for method, path, _, text in operations])
         routes = [Route(path, self._guarded(run), methods=[method]) for method, path, run, _ in operations]
         routes += [Route("/openapi.json", self.schema), Route("/docs", self.docs)]
-        return api_app(routes)
+        page = ChatPage(self._chat, self._token, self._say, self._forget)
+        return api_app([*routes, *page.routes()])
 
     def _guarded(self, operation: Callable[[Request], Any]) -> Callable[[Request], Any]:
         async def guarded(request: Request) -> Response:
@@ -77,10 +79,13 @@ class Api:
 
     async def reset(self, request: Request) -> dict[str, Any]:
         session = request.path_params["session_id"]
+        await self._forget(session)
+        return {"message": f"session {session} begins anew"}
+
+    async def _forget(self, session: str) -> None:
         await asyncio.wrap_future(
             self._worker.do(lambda run, memories: self._chat.reset(run, memories, session))
         )
-        return {"message": f"session {session} begins anew"}
 
     async def test_failure(self, request: Request) -> dict[str, Any]:
         mode, session = request.path_params["mode"], f"test-{uuid4().hex[:12]}"

@@ -52,9 +52,10 @@ def serve_conversations(
     failures: tuple[str, bool, float],
     bound: int,
     say: Callable[[str], None],
+    show: Callable[[str], object] | None = None,
 ) -> None:
     """Open the store and the port, and serve. ``failures``: the forced mode, whether modes are drawn, and the
-    factor of their probabilities.
+    factor of their probabilities. ``show`` opens the page's address, which has the token.
 
     Raises ``UserError``, ``LabError`` and ``OSError``.
     """
@@ -69,7 +70,7 @@ def serve_conversations(
         stack.callback(databases.close)
         chat = Chat(databases.store, time.time, Odds(multiplier), forced, probabilistic)
         listener = bind_or_replace(Address(LOOPBACK, port))
-        serve(configuration, toxiproxy, chat, listener, say, bound, databases.redis_answers)
+        serve(configuration, toxiproxy, chat, listener, say, bound, databases.redis_answers, show)
 
 
 @contextmanager
@@ -91,6 +92,7 @@ def serve(
     say: Callable[[str], None],
     bound: int,
     redis: Callable[[], bool] | None = None,
+    show: Callable[[str], object] | None = None,
 ) -> None:
     """Start the lab, answer the messages that an earlier server left, and serve until a signal.
 
@@ -110,10 +112,14 @@ def serve(
                 say(f"session {session.session_id}: continued from its checkpoint")
             with api_in_thread(Api(chat, worker, token, redis).app(), listener):
                 at = bound_address(listener)
+                page = f"http://{at.host}:{at.port}/"
+                say(f"page: {page}  (asks for the token; --open opens it with the token)")
                 say(
                     f"http://{at.host}:{at.port}/docs  token: {state / TOKEN_FILE}  run: {run_id}"
                     "  (Ctrl-C ends it)"
                 )
+                if show is not None:
+                    show(f"{page}?token={token}")
                 wait_for_signal()
         finally:
             worker.stop()

@@ -6,7 +6,7 @@ So each turn's faults are counted in the run's history like any other's, and a s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -54,6 +54,8 @@ class TurnResult:
     model: str
     error: str = ""
     recoveries: Sequence[RecoveryTried] = field(default_factory=list)
+    time_line: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    """The turn's requests and attempts to recover, as in ``time_line``."""
 
 
 class ConversationRun:
@@ -135,7 +137,8 @@ class ConversationRun:
         return self._runners[agent]
 
     def _in_force(self, faults: FaultSet) -> None:
-        if faults == self._set:
+        # a fault of the first requests has had them after one turn: set anew, it counts from 1 again
+        if not faults.faults and faults == self._set:
             return
         if faults.faults:
             self._faults.set(faults.dump(), ", ".join(faults.ids))
@@ -177,7 +180,41 @@ def result_of(ended: AttemptEnded, events: Sequence[Event], faults: FaultSet) ->
         next((each.model for each in reversed(of_model) if each.model), ""),
         "" if not failed else f"{ended.error_type}: {ended.error}" if ended.error_type else "no answer",
         recoveries,
+        time_line(ended.start, exchanges, recoveries),
     )
+
+
+def time_line(
+    start: float, exchanges: Sequence[Exchange], recoveries: Sequence[RecoveryTried]
+) -> list[dict[str, Any]]:
+    """Return requests and attempts to recover in order, with milliseconds since ``start``. Pure.
+
+    A request begins at ``at_ms``; an attempt to recover ended then.
+    """
+    rows: list[dict[str, Any]] = [
+        {
+            "at_ms": round((each.start - start) * 1000, 1),
+            "kind": "request",
+            "link": each.link,
+            "ms": round(each.ms, 1),
+            "status": each.status,
+            "faults": [fault.id for fault in each.faults if fault.injected],
+        }
+        for each in exchanges
+    ]
+    rows += [
+        {
+            "at_ms": round((each.t - start) * 1000, 1),
+            "kind": "recovery",
+            "link": each.link,
+            "ms": round(each.seconds * 1000, 1),
+            "strategy": each.strategy,
+            "number": each.number,
+            "success": each.success,
+        }
+        for each in recoveries
+    ]
+    return sorted(rows, key=lambda row: row["at_ms"])
 
 
 def is_timeout(ended: AttemptEnded) -> bool:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 LOOPBACK = "127.0.0.1"
 LOOPBACK_ADDRESSES = ("127.0.0.1", "::1")
@@ -59,6 +60,15 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def names_loopback(host: str) -> bool:
+    """Return whether a Host header, with or without a port, names this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    return is_loopback(plain_host(name))
 
 
 def plain_host(host: str) -> str:

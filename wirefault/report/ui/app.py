@@ -21,7 +21,6 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -31,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wirefault.audit.options import is_audit_id
 from wirefault.core.errors import UserError
-from wirefault.core.sockets import is_loopback, plain_host
+from wirefault.core.sockets import names_loopback
 from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.evidence import Evidence, evidence_of
 from wirefault.experiments.index import (
@@ -407,19 +406,10 @@ class _LoopbackOnly:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             headers = dict(scope["headers"])
-            if not _names_loopback(headers.get(b"host", b"").decode("latin-1")):
+            if not names_loopback(headers.get(b"host", b"").decode("latin-1")):
                 await PlainTextResponse("this server has no such name", 421, _HEADERS)(scope, receive, send)
                 return
             if scope["method"] not in ("GET", "HEAD"):
                 await PlainTextResponse("read-only", 405, _HEADERS)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
-
-
-def _names_loopback(host: str) -> bool:
-    """Whether a Host header, with or without a port, names this machine."""
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return False
-    return is_loopback(plain_host(name))
