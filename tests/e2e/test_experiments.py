@@ -23,6 +23,7 @@ pytestmark = pytest.mark.slow
 VERDICTS = {
     "abort-on-error-rate": ("aborted", "error_rate > 70 %"),
     "wrong-tool-data": ("held", "all of"),
+    "careless-agent": ("held", "all of 1 statements held, without faults"),
     "duel": ("held", "all of"),
     "fabricated-answer": ("deviated", "method: no false_success: false_success 4 of 4"),
     "short-outage": ("held", "all of"),

@@ -38,6 +38,7 @@ SEEDS = {
     "lying-tools": 1,
     "moderate": 4,
     "rate-limits": 9,
+    "recovery-lab": 1,
 }
 KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"), "none-needed")
 

@@ -29,6 +29,7 @@ STRUCK = {
     "lying-tools": (1, LINK),
     "moderate": (4, LINK),
     "rate-limits": (1, "mcp_server_filesystem"),
+    "recovery-lab": (1, "model"),
 }
 SEEDS = {name: seed for name, (seed, _) in STRUCK.items()}
 DEAF = json.dumps(

@@ -23,6 +23,7 @@ NAMES = [
     "lying-tools",
     "moderate",
     "rate-limits",
+    "recovery-lab",
 ]
 SET = "faults:\n- {fault: truncate, links: search, with: {fraction: 0.1}}\n"
 
