@@ -123,6 +123,14 @@ CASES = [
         "prompts: missing file",
     ),
     Case("only", {"only": ["two"]}, keys, ["two"], {"only": ["three"]}, "unknown id"),
+    Case(
+        "replies",
+        {"replies": True},
+        lambda p: p[0].experiment.replies,
+        True,
+        {"replies": "some"},
+        "replies",
+    ),
     Case("repeats", {"repeats": 2}, keys, ["one", "two", "one.r2", "two.r2"], {"repeats": 0}, "repeats"),
     Case(
         "perturb",

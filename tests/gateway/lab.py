@@ -113,7 +113,7 @@ class Lab:
 
     def exchange(self, count: int = 1) -> Exchange:
         """The request that began last of at least ``count``: they are recorded in the order of their ends."""
-        return max(self.exchanges(count), key=lambda exchange: exchange.start)
+        return max(self.exchanges(count), key=lambda event: getattr(event, "start", 0.0))
 
 
 def _message_of(context: dict[str, Any]) -> str:

@@ -12,7 +12,8 @@ from functools import lru_cache
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.identity import choose, draw
-from wirefault.faults.sets.fault_set import FaultSet
+from wirefault.faults.sets.conditions import When
+from wirefault.faults.sets.fault_set import Entry, FaultSet
 from wirefault.faults.sets.presets import preset
 
 PRESET = "recovery-lab"
@@ -20,6 +21,8 @@ COOLDOWN_S = 30.0
 """After a failure, a session has none for this long."""
 LOOP, LOOP_AFTER = "infinite_loop", 3
 """A loop needs a conversation of this many messages."""
+_PASSING = {"service_unavailable", "api_timeout", "rate_limiting"}
+"""Modes that end after three requests to the model: as many as the agent's client makes for one call."""
 _REPEATED, _LOOPING = 0.3, 2.0
 """Factors for the mode of the last failure: rarer, but a loop more likely."""
 
@@ -40,10 +43,15 @@ def modes() -> Mapping[str, Mode]:
         entry.id: Mode(
             entry.id,
             entry.when.probability,
-            FaultSet((replace(entry, when=entry.when.model_copy(update={"probability": 1.0})),)),
+            FaultSet((replace(entry, when=_during_turn(entry)),)),
         )
         for entry in preset(PRESET).faults
     }
+
+
+def _during_turn(entry: Entry) -> When:
+    passing = {"first": 3, "of": "try"} if entry.id in _PASSING else {}
+    return entry.when.model_copy(update={"probability": 1.0, **passing})
 
 
 def mode_named(name: str) -> Mode:
