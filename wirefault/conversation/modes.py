@@ -64,7 +64,7 @@ def mode_named(name: str) -> Mode:
 
 @dataclass(frozen=True)
 class Situation:
-    """What the draw depends on. ``messages`` counts the session's, this one included.
+    """The circumstances of a draw. ``messages`` counts the session's, this one included.
 
     ``since_failure``: seconds since the session's last failure, whose mode was ``last``; None without one.
     """

@@ -1,4 +1,4 @@
-"""What the conversation lab stores: interactions, scenarios, recoveries, snapshots, metrics, and sessions."""
+"""The store of the conversation lab: interactions, scenarios, recoveries, snapshots, metrics, and sessions."""
 
 from __future__ import annotations
 

@@ -127,12 +127,12 @@ LABELS = Path(__file__).with_name("labels.jsonl")
 
 @dataclass(frozen=True)
 class Label:
-    """What the agent did in one episode, read by a person, and what the judge says."""
+    """One episode as a person read it, beside the verdict of the judge."""
 
     run: str
     prompt: str
     did: str
-    """What it did and claimed, in a few words; written without looking at the judge's outcome."""
+    """Its actions and claims in a few words, written without looking at the judge's outcome."""
     fair: Sequence[str]
     """The outcomes that are fair; the first is the reader's own."""
     judged: str

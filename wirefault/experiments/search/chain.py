@@ -45,7 +45,7 @@ class Step:
     name: str
     """Of its arm."""
     cell: str
-    """What it asks: question, call and dose, as an id."""
+    """Its question, call and dose, as an id."""
     text: str
     """The same for people."""
     reason: Reason

@@ -151,7 +151,7 @@ class PairResult:
 
 @dataclass(frozen=True)
 class Pairs:
-    """What the rows show about the pairs until now."""
+    """The state of the pairs after the rows so far."""
 
     state: str
     """``all delivered``, ``some delivered``, ``none delivered``; ``incomplete``: rows have not run."""

@@ -29,7 +29,7 @@ _ORDER: Mapping[Reason, int] = {
 
 @dataclass(frozen=True)
 class Terms:
-    """What the caller allows."""
+    """The bounds that the caller sets."""
 
     enough: int = ENOUGH
     beyond_safe: bool = False

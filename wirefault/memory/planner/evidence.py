@@ -1,4 +1,4 @@
-"""What remembered episodes show about the planner's cells. Pure."""
+"""The evidence of remembered episodes about the planner's cells. Pure."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def unit(value: float, unknown: float = UNKNOWN_RISK) -> float:
 
 @dataclass(frozen=True)
 class Profile:
-    """What is known about the component: success, mean affected components, and how strongly each is."""
+    """The knowledge about a component: success, mean affected components, and how strongly each is."""
 
     success: float = UNKNOWN_SUCCESS
     affected: Mapping[str, float] = field(default_factory=dict)
