@@ -1,4 +1,4 @@
-"""The store of the conversation lab: interactions, scenarios, recoveries, snapshots, metrics, and sessions."""
+"""The conversation lab's store: interactions, scenarios, recoveries, snapshots, metrics, and sessions."""
 
 from __future__ import annotations
 
