@@ -7,7 +7,6 @@ import json
 import pytest
 import requests
 
-from tests.compose.conftest import FirstUp
 from tests.compose.engine import PATIENCE_S
 from tests.compose.rig import Lab
 
@@ -19,17 +18,15 @@ def get(url: str, **more: object) -> requests.Response:
     return requests.get(url, timeout=PATIENCE_S, **more)
 
 
-def test_run_ends_with_its_page_here_and_at_ui(clone: Lab, first: FirstUp) -> None:
-    # its log is another run's by now
-    log = [line.partition("| ")[2] for line in first.output.splitlines()]
-    path = next(line for line in log if line.startswith("page: logs/pages/"))
-    run = path.split("/")[-2]
-    assert run in clone.runs() and path.endswith("/page.html")
-    page = (clone.logs / "pages" / run / "page.html").read_text(encoding="utf-8")
+def test_run_ends_with_its_page_here_and_at_ui(lab: Lab) -> None:
+    log = lab.compose("run --rm -T -e TOXIC_PROB=0 -e SEED=1 agent").splitlines()
+    run = lab.runs()[-1]
+    assert f"page: logs/pages/{run}/page.html" in log
+    page = (lab.logs / "pages" / run / "page.html").read_text(encoding="utf-8")
     assert '<h2 id="findings-h">' in page
     at_ui = next(line for line in log if line.startswith("  or: http://"))
-    address = clone.play(f"echo {at_ui.removeprefix('  or: ')}").stdout.strip()
-    assert address == f"{clone.ui().url}/runs/{run}"
+    address = lab.play(f"echo {at_ui.removeprefix('  or: ')}").stdout.strip()
+    assert address == f"{lab.ui().url}/runs/{run}"
     assert '<h2 id="findings-h">' in get(address).text
 
 
