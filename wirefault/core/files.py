@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -77,19 +77,23 @@ def read_shared_tail(root: Path, path: Path, limit: int) -> bytes:
 
 def names_in(root: Path, folder: Path) -> list[str]:
     """Return the sorted names in the folder; none if it is missing. Raises ``UnsafeFileError`` for a link."""
+    return _names(root, folder, lambda entry: True)
+
+
+def folders_in(root: Path, folder: Path) -> list[str]:
+    """Return the sorted names of the folders in the folder, without links; none if it is missing."""
+    return _names(root, folder, lambda entry: entry.is_dir(follow_symlinks=False))
+
+
+def _names(root: Path, folder: Path, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
     try:
         with (
             _parent_folder(root, folder / "*", make=False) as (descriptor, _),
             os.scandir(descriptor) as entries,
         ):
-            return sorted(entry.name for entry in entries)
+            return sorted(entry.name for entry in entries if wanted(entry))
     except FileNotFoundError:
         return []
-
-
-def folders_in(root: Path, folder: Path) -> list[str]:
-    """Return the sorted names of the folders in the folder, without links; none if it is missing."""
-    return [name for name in names_in(root, folder) if stat.S_ISDIR((folder / name).lstat().st_mode)]
 
 
 def files_below(root: Path, folder: Path) -> list[Path]:

@@ -93,6 +93,11 @@ class _Paper:
     def say(self, line: str) -> None:
         """Nothing reads it."""
 
+    def episodes(self, name: str) -> list[Any]:
+        """Of the control alone: those of finished steps are not read again."""
+        assert name == "control"
+        return []
+
 
 def test_search_ends_by_safety_over_all_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "blind.py").write_text(BLIND, encoding="utf-8")

@@ -53,20 +53,31 @@ class NextSteps:
     def _search(self) -> dict[str, Any]:
         return dict(self.trials.saved.plan.search)
 
-    def _save(self, **changes: Any) -> None:
+    def _change(self, **changes: Any) -> None:
         saved = self.trials.saved
         self.trials.saved = replace(saved, plan=replace(saved.plan, search={**self._search, **changes}))
+
+    def _save(self, **changes: Any) -> None:
+        self._change(**changes)
         self.trials.saved.write_plan()
 
     def answer(self) -> Chain:
         return chain_of(self._search, self._count)
 
     def is_done(self) -> bool:
-        return self.answer().state != "open"
+        return bool(self._search.get("ended"))
+
+    @property
+    def _steps(self) -> tuple[Step, ...]:
+        """The steps until now."""
+        return chain_of(self._search, 0).steps
 
     @property
     def _count(self) -> int:
-        return sum(len(self.trials.episodes(name)) for name in self.trials.arms)
+        """The recorded episodes. Those of finished steps are in the plan, and their histories stay closed."""
+        open_arms = [CONTROL, *(step.name for step in self._steps if not step.outcomes)]
+        finished = sum(len(step.outcomes) for step in self._steps)
+        return finished + sum(len(self.trials.episodes(name)) for name in open_arms)
 
     def step(self) -> bool:
         """Run the next proposal; False if the search has ended."""
@@ -83,8 +94,8 @@ class NextSteps:
         if proposal is None:
             return self._end("nothing left", "nothing is worth another episode")
         step = self._step_of(proposal)
-        self._save(steps=[*self._search.get("steps", ()), *steps_as_data([step])])
-        self._run(step)
+        self._change(steps=[*self._search.get("steps", ()), *steps_as_data([step])])
+        self._run(step)  # writes the plan with the step's arm
         return True
 
     def _end(self, state: str, why: str) -> bool:
@@ -94,11 +105,11 @@ class NextSteps:
 
     def _unfinished(self) -> Step | None:
         """The step that an interruption left."""
-        return next((each for each in self.answer().steps if not each.outcomes), None)
+        return next((each for each in self._steps if not each.outcomes), None)
 
     def _tripped(self) -> str:
         """The condition of ``safety: abort`` that is true over all steps together; empty if none is."""
-        outcomes = {f"{s.name}/{key}": each for s in self.answer().steps for key, each in s.outcomes.items()}
+        outcomes = {f"{s.name}/{key}": each for s in self._steps for key, each in s.outcomes.items()}
         so_far = ArmSoFar("the search", len(outcomes), outcomes)
         conditions = self.trials.saved.plan.experiment.safety.abort
         return abort_reason(
@@ -125,7 +136,7 @@ class NextSteps:
         cells = self._known_cells()
         past = evidence_in(self._past, cells).tallies
         now: dict[str, Tally] = {}
-        for step in self.answer().steps:
+        for step in self._steps:
             absent = len(step.outcomes) - step.delivered
             now = merged(now, {step.cell: Tally(step.delivered, step.bad, step.harm, absent)})
         chosen = proposals(cells, past, now, self._terms)
@@ -134,13 +145,13 @@ class NextSteps:
 
     def _key_for(self, cell: Cell) -> str | None:
         """The next episode of a prompt that leads to the call; None if all were run."""
-        used = {key for step in self.answer().steps if step.cell == cell.id for key in step.episodes}
+        used = {key for step in self._steps if step.cell == cell.id for key in step.episodes}
         keys = [p.key for p in self.trials.saved.plan.prompts if prompt_of(p.key) in cell.prompts]
         return next((key for key in keys if key not in used), None)
 
     def _step_of(self, proposal: Proposal) -> Step:
         cell = proposal.cell
-        number = len(self.answer().steps) + 1
+        number = len(self._steps) + 1
         key = self._key_for(cell)
         assert key is not None
         return Step(
@@ -162,7 +173,7 @@ class NextSteps:
 
         Each run verifies its rollback anyway, and the safety of the experiment is monitored all the time.
         """
-        own = (sign for step in self.answer().steps if step.link == cell.link for sign in step.signs)
+        own = (sign for step in self._steps if step.link == cell.link for sign in step.signs)
         failures = list(dict.fromkeys((*self._planner.failures_at(cell.link), *own)))
         checks = checks_for(failures, self._clean_seconds)
         return {each.name: each.value for each in checks if each.key[0] in ("assertions", "hypothesis")}
@@ -179,7 +190,7 @@ class NextSteps:
         arm = PlannedArm(step.name, settings, (), entries, variant=step.name, level=1.0)
         self.trials.run(arm, step.episodes)
         done = self._with_results(step)
-        steps = [done if each.name == step.name else each for each in self.answer().steps]
+        steps = [done if each.name == step.name else each for each in self._steps]
         self._save(steps=steps_as_data(steps))
         self.trials.say(f"{step.name}: {done.result}")
 
