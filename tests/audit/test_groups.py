@@ -5,12 +5,13 @@ from __future__ import annotations
 from io import StringIO
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from wirefault.audit.answers import Answer, FaultedRun, Seen
 from wirefault.audit.calls import Call, CallKey
 from wirefault.audit.groups import asked_text, finding_groups
-from wirefault.audit.question import QUESTIONS, Ask
+from wirefault.audit.question import QUESTIONS, Ask, Question
 from wirefault.judging.checker import Severity
 from wirefault.report.audit import print_answer
 
@@ -69,3 +70,10 @@ def test_terminal_lines_wrap_under_the_word_and_end_with_the_question() -> None:
 def test_piped_finding_is_one_line() -> None:
     [line] = printed(110)
     assert line.endswith("with no Idempotency-Key  2 of 2  q01")
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=str)
+def test_each_question_makes_an_entry_of_a_fault_set(question: Question) -> None:
+    entry = question.entry("q01", ORDER, 5.0)
+    assert (entry["id"], entry["links"]) == ("q01", ["shop"])
+    assert set(entry["with"]) == set(question.parameters)

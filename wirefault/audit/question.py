@@ -82,7 +82,10 @@ class Question:
     def entry(self, id: str, call: Call, patience: float) -> dict[str, Any]:
         """Return the fault set's entry that makes the fault certain at that call."""
         known: dict[Any, Any] = {PATIENCE: patience, TOOL: call.key.name, FIELD: call.shared_field}
-        values = {name: known.get(value, value) for name, value in self.parameters.items()}
+        values = {
+            name: known.get(value, value) if isinstance(value, str) else value
+            for name, value in self.parameters.items()
+        }
         if self.lasting:
             when: dict[str, Any] = {"nth": f"{call.ordinal}-"}
         else:

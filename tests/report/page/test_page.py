@@ -70,6 +70,10 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     assert [reply[:8] for reply in finding.replies] == ['{ "id": ']
     start = "The lab injected lose_reply into shop: POST /orders; the agent's code or HTTP client: "
     assert content.sentence.startswith(start)
+    header = page_html(content).partition("</header>")[0]
+    row = re.search(r'href="#finding-1">(.*?)</tr>', header, re.DOTALL)
+    for text in ("shop: POST /orders", "agent's code or HTTP client", "--episode=e1"):
+        assert row and text in html.unescape(row[1])
     assert "wirefault run --again run-b" in finding.repeat and finding.repeat.endswith("--episode=e1")
     assert finding.command.startswith("LOGS_DIR=") and finding.command.endswith("wirefault show run-b e1")
     [(name, [cell])] = content.matrix.rows if content.matrix else []

@@ -29,6 +29,7 @@ from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
     cost_rows,
+    culprit_text,
     evidence_anchor,
     example_text,
     extra_row,
@@ -36,6 +37,7 @@ from wirefault.report.page.findings import (
     injected_text,
     repeating_layers,
     reply_texts,
+    where_text,
     who_text,
 )
 from wirefault.report.page.helps import HELPS
@@ -53,7 +55,7 @@ from wirefault.report.page.parts import (
     first_to_open,
     judged_episodes,
 )
-from wirefault.report.page.phrase import Figure, Phrase
+from wirefault.report.page.phrase import Figure, Phrase, capitalised
 from wirefault.report.page_links import audit_order, episode_anchor
 
 
@@ -83,10 +85,11 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         kind="audit",
         tone=tone,
         verdict=verdict,
-        sentence=_audit_sentence(counts),
+        sentence=Phrase(*_worst(cards), _audit_sentence(counts)),
         facts=[
             ("tested", Figure(command, "command")),
             ("under", "one certain fault in each run, compared with two clean runs"),
+            ("further answers", _answers_text(counts)),
             ("clean run", Phrase(calls, " calls, ", seconds)),
             ("seed", Figure(saved.plan.seed, "figures", "arms", 0, "seed")),
         ],
@@ -141,6 +144,12 @@ def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[s
     return "nothing harmful found", "good"
 
 
+def _worst(cards: Sequence[FindingCard]) -> Iterator[str]:
+    """Yield the sentence about the worst finding: the fault, who reacted, what happened, how often."""
+    if cards:
+        yield capitalised(Phrase(*culprit_text(cards[0]), " (", cards[0].seen, "). "))
+
+
 _SEVERITIES: Sequence[Severity] = ("harmful", "risky", "wasteful")
 
 
@@ -150,19 +159,22 @@ def _audit_sentence(counts: Mapping[str, int]) -> Phrase:
 
     questions = count("questions", count_text(counts["questions"], "question"))
     return Phrase(
-        *("Of ", questions, ", ", count("finding"), " had a finding (", count("harmful_questions")),
-        *(" harm, ", count("risky_questions"), " risk, ", count("wasteful_questions"), " waste at worst), "),
-        *(count("note"), " a note, "),
-        *(count("fine"), " were fine and ", count("unknown"), " unknown. Alike findings are one below: "),
-        *(
-            count("harmful"),
-            " harmful, ",
-            count("risky"),
-            " risky, ",
-            count("wasteful"),
-            " wasteful. Each fault",
-        ),
-        " was certain. Each question ran once or a few times, so rare behaviour is not ruled out.",
+        *(count("finding"), " of ", questions, " had a finding (", count("harmful_questions")),
+        *(" harm, ", count("risky_questions"), " risk, ", count("wasteful_questions"), " waste at worst). "),
+        "Each ran once or a few times, so rare behaviour is not ruled out.",
+    )
+
+
+def _answers_text(counts: Mapping[str, int]) -> Phrase:
+    """Count the other answers, and the findings, in which alike ones are one."""
+
+    def count(name: str) -> Figure:
+        return Figure(counts[name], "figures", "counts", name)
+
+    return Phrase(
+        *(count("note"), " a note, ", count("fine"), " fine, ", count("unknown"), " unknown; alike findings"),
+        *(" are one below: ", count("harmful"), " harmful, ", count("risky"), " risky, "),
+        *(count("wasteful"), " wasteful"),
     )
 
 
@@ -244,6 +256,7 @@ def _audit_findings(
             also=further(alike),
             example=example_text(alike) if alike else "",
             injected=injected_text(example, group.worst.evidence) if example else "",
+            where=where_text(example, group.worst.evidence) if example else "",
             replies=reply_texts(example, group.worst.rule, group.worst.evidence) if example else (),
             both_sides=changed_replies(example, group.worst.evidence) if example else (),
         )

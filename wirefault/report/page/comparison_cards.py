@@ -23,6 +23,7 @@ from wirefault.report.page.findings import (
     injected_text,
     repeating_layers,
     reply_texts,
+    where_text,
     who_text,
 )
 from wirefault.report.page.helps import HELPS
@@ -169,6 +170,7 @@ def _card(place: int, group: Group) -> FindingCard:
         no_control="" if twin is not None else "not compared: the other recording has not this episode",
         example=Phrase(example_text([example]), f", of the {NAMES[side]}"),
         injected=injected_on_both([each for each in pair if each is not None]) if twin else "",
+        where=where_text(example, finding.evidence),
         replies=reply_texts(example, finding.rule, finding.evidence),
         both_sides=changed_replies(example, finding.evidence),
     )

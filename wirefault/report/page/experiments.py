@@ -44,6 +44,7 @@ from wirefault.report.page.findings import (
     injected_text,
     no_control,
     outcome_text,
+    where_text,
     who_text,
 )
 from wirefault.report.page.helps import HELPS
@@ -342,6 +343,7 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
             who=who_text(actor, (), example),
             example=example_text(episodes) if episodes else "",
             injected=injected_text(example, ()) if example else "",
+            where=where_text(example, ()) if example else "",
             both_sides=changed_replies(example, ()) if example else (),
             label=verdict,
             also=further(episodes),

@@ -33,6 +33,7 @@ _ACTOR_OF_LAYER: Mapping[Layer, str] = {
     "framework": "agent's framework",
     "code": "agent's code or HTTP client",
 }
+ACTORS = ("model", "agent", *(actor for layer, actor in _ACTOR_OF_LAYER.items() if layer != "model"))
 _WHO_OF_ACTOR: Mapping[str, str] = {
     "agent": "the agent: its code, its framework or the model; the record does not show which",
     "model": "the model",
@@ -41,7 +42,7 @@ _WHO_OF_ACTOR: Mapping[str, str] = {
     "lab": "the lab",
 }
 _WRITES = ("write_repeated", "extra_writes", "duplicate")
-_MAX_REPLY, _MAX_CHANGED = 160, 2
+_MAX_REPLY, _MAX_CHANGED, _MAX_PLACES = 160, 2, 2
 _MEASURABLE = 0.1
 """Share of the control's seconds below which more time is noise."""
 _ACTOR_OF_RULE: Mapping[str, str] = {
@@ -87,6 +88,7 @@ def finding_cards(
                 no_control=no_control(example, calm),
                 example=example_text([each for each, _, _ in members]),
                 injected=injected_text(example, finding.evidence),
+                where=where_text(example, finding.evidence),
                 replies=reply_texts(example, rule, finding.evidence),
                 both_sides=changed_replies(example, finding.evidence),
             )
@@ -125,6 +127,7 @@ def _outcome_cards(
             no_control=no_control(example, calm),
             example=example_text(alike),
             injected=injected_text(example, ()),
+            where=where_text(example, ()),
             both_sides=changed_replies(example, ()),
         )
 
@@ -150,6 +153,7 @@ def _failed_cards(placed: Sequence[Placed], calm: Sequence[Placed]) -> Iterator[
             also=further(failed),
             no_control=no_control(example, calm),
             example=example_text(failed),
+            where=where_text(example, ()),
         )
 
 
@@ -262,18 +266,31 @@ def example_text(members: Sequence[Placed]) -> Phrase:
 
 def injected_text(example: Placed, evidence: Sequence[str]) -> str:
     """Say which faults the lab injected into which calls: those of the evidence, else all; maybe empty."""
-    faulted = [request for request in example.trace.requests if request.injected]
-    pairs = [
-        f"{fault.kind} into {request.link_name}: {masked(request.name)}"
-        for request in causing_requests(example, evidence) or faulted
-        for fault in request.injected
-    ]
-    pairs += [
-        f"{record.kind} into the connections of {record.link}"
-        for record in example.judged.faults
-        if record.source == "toxic" and record.delivered
-    ]
+    pairs = [f"{fault} into {place}" for fault, place in _injected(example, evidence)]
     return f"the lab injected {', '.join(dict.fromkeys(pairs))}" if pairs else ""
+
+
+def where_text(example: Placed, evidence: Sequence[str]) -> str:
+    """Name the calls or connections that the lab faulted, else the first call of the evidence."""
+    places = dict.fromkeys(place for _, place in _injected(example, evidence))
+    return ", ".join(list(places)[:_MAX_PLACES]) or finding_call(example, evidence)
+
+
+def _injected(example: Placed, evidence: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each injected fault and its place, of the evidence's requests if it has faulted ones."""
+    faulted = [request for request in example.trace.requests if request.injected]
+    for request in causing_requests(example, evidence) or faulted:
+        for fault in request.injected:
+            yield fault.kind, f"{request.link_name}: {masked(request.name)}"
+    for record in example.judged.faults:
+        if record.source == "toxic" and record.delivered:
+            yield record.kind, f"the connections of {record.link}"
+
+
+def culprit_text(card: FindingCard) -> list[str]:
+    """Return the parts of a sentence about the lab's fault, who reacted, and what happened then."""
+    parts = [f"{card.injected}; "] if card.injected else []
+    return [*parts, f"the {card.actor}: " if card.actor in ACTORS else "", card.text]
 
 
 def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:

@@ -80,12 +80,19 @@ class FindingCard:
     """The lab's part in the example."""
     replies: Sequence[str] = ()
     """Bodies of the replies to a repeated write, shortened."""
+    where: str = ""
+    """The faulted calls of the example: link and call."""
     both_sides: Sequence[Node] = ()
     """Requests of the example whose reply the lab changed: as upstream and agent saw it."""
 
     @property
     def word(self) -> str:
         return self.label or WORDS[self.severity]
+
+    @property
+    def extra(self) -> CostRow | None:
+        """What the example cost more than its control; None without a control."""
+        return self.costs[-1] if len(self.costs) > 1 else None
 
 
 @dataclass(frozen=True)
@@ -152,6 +159,11 @@ class PageContent:
     """The figures as data, as in ``--json``."""
     opened: int = 0
     """The episode that is open at first, from 1; 0 for none."""
+
+    @property
+    def overview(self) -> Sequence[FindingCard]:
+        """The cards that are more than notes, which the top of the page lists."""
+        return [card for card in self.findings if card.severity != "note"]
 
 
 @dataclass

@@ -23,7 +23,7 @@ from wirefault.report.page.charts import (
 )
 from wirefault.report.page.episode import event_anchor
 from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures, reached_figures
-from wirefault.report.page.findings import SEVERITY_BY_TONE, causing_requests, finding_cards
+from wirefault.report.page.findings import SEVERITY_BY_TONE, causing_requests, culprit_text, finding_cards
 from wirefault.report.page.parts import (
     WORDS,
     Cell,
@@ -41,7 +41,6 @@ from wirefault.report.reproduce import summary_command
 from wirefault.stats.exact import ruled_out_above
 from wirefault.stats.rates import percent
 
-_ACTORS = ("model", "agent", "agent's SDK", "agent's framework", "agent's code or HTTP client")
 _ARM = ("figures", "arms", 0)
 
 
@@ -124,8 +123,7 @@ def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[Fi
     count = Figure(count_text(n, "episode"), *_ARM, "episodes")
     parts: list[str]
     if bad:
-        parts = [f"{cards[0].injected}; "] if cards[0].injected else []
-        parts += [f"the {cards[0].actor}: " if cards[0].actor in _ACTORS else "", cards[0].text]
+        parts = culprit_text(cards[0])
         parts += (
             [
                 " (",

@@ -43,6 +43,8 @@ from wirefault.report.page_links import PAGE, page_path
 # episodes whose HTML is readable without JavaScript: all of a few, else those with findings
 _FEW, _MAX_PLAIN = 40, 60
 _CHUNK = 50
+_OVERVIEW = 8
+"""Findings that the top of the page lists."""
 _MAX_TITLE = 200
 
 
@@ -123,6 +125,7 @@ def page_html(page: PageContent, *, live: str = "") -> str:
         chunks=[_packed([html_of(each) for each in chunk]) for chunk in _chunks(others)],
         outcomes=OUTCOMES.values(),
         legend=LEGEND,
+        overview_rows=_OVERVIEW,
         gloss=VERDICTS.get(page.verdict, ""),
         used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
         style=style,
