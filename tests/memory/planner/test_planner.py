@@ -57,7 +57,7 @@ def test_proposal_is_an_experiment_that_can_be_read() -> None:
     written = planner.experiment({"wiring": "lab", "prompts": [{"prompt": "Buy", "id": "buy"}]}, first)
     experiment = Experiment(**written.experiment)
     assert experiment.title == "POST /orders of shop, reply lost after it was carried out"
-    assert experiment.only == ["buy"] and "Risk of harm 50%" in experiment.description
+    assert experiment.only == ["buy"] and "Risk of harm 30%" in experiment.description
     assert first.risk.scores["total"] == pytest.approx(0.3 * 0.5 + 0.3 + 0.2 * 0.5 + 0.2 * 2 / 300)
 
 

@@ -21,6 +21,8 @@ from wirefault.stats.exact import beta_quantile
 CONFIDENCE = 0.9
 # of each level as a prior of the next: ladders, and episodes
 _OF_FAULT, _OF_LADDER, _OF_CELL = 3.0, 3.0, 3.0
+# before any episode: fewer faults do harm than not, and two faults outweigh this
+_PRIOR_HARM, _PRIOR_FAULTS = 0.3, 2.0
 UNKNOWN_SUCCESS, UNKNOWN_IMPACT, UNKNOWN_RISK = 0.5, 1.0, 0.5
 """Of a component without episodes."""
 SCORE_WEIGHTS: Mapping[str, float] = {"base": 0.3, "impact": 0.3, "parameter": 0.2, "duration": 0.2}
@@ -87,7 +89,7 @@ class RiskModel:
     def _overall(self, besides: str) -> float:
         """Over the other faults, each counted once, since one may be tried far more often than others."""
         rates = [self._rate(fault)[0] for fault in self.ladders if fault != besides]
-        return (sum(rates) + 1) / (len(rates) + 2)
+        return (sum(rates) + _PRIOR_FAULTS * _PRIOR_HARM) / (len(rates) + _PRIOR_FAULTS)
 
     def risk(self, cell: Cell, parts: Sequence[Cell] = ()) -> Risk:
         """The probability that an episode of the cell ends in harm. ``parts``: both cells of a pair."""
