@@ -76,6 +76,13 @@ def test_manager_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:
         assert json.load(answer) == {"ready": True}
 
 
+def test_manager_has_metrics_of_runs(clone: Lab, first: FirstUp) -> None:
+    with urllib.request.urlopen(f"{clone.manager().url}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    episodes = sum(float(line.split()[-1]) for line in lines if line.startswith("wirefault_episodes_total{"))
+    assert episodes == len(SAMPLES) and 'wirefault_runs_total{end="completed"} 1.0' in lines
+
+
 def test_host_commands_locate_lab(clone: Lab, first: FirstUp) -> None:
     for words in ("set light", "status", "clear"):
         done = clone.play(f"wirefault faults {words}")

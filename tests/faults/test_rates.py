@@ -56,7 +56,8 @@ def acting(faults: Iterable[Entry], link: str, tries: int, *, one_episode: bool 
     for number in range(tries):
         episode = "e" if one_episode else f"e{number}"
         tried = IncomingTry(
-            link, request.method, request.path, lambda: request, f"{number}", episode, 1, number, 1, 0.0
+            *(link, request.method, request.path, lambda: request, f"{number}", episode, 1, number, 1, 0.0),
+            of_model=link == "model",
         )
         plan = plan_try(matcher.match(tried).met, whole=True)
         counts.update(fault.id for fault in plan.met_faults if fault.delay or fault is plan.request_fault)

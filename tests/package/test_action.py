@@ -1,10 +1,14 @@
-"""The steps of ``action.yml``, in order, against a stand-in of the host's API."""
+"""The steps of ``action.yml`` in order against a stand-in of the API, and the docs' lines for other hosts.
+
+With Docker they run in a clean container of the Python image, where pip installs; else in this environment.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,13 +16,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from shutil import copy
 from threading import Thread
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
 
-from tests.package.installing import constraint, empty_environment
+from tests.compose.engine import base_images, docker
+from tests.compose.rig import copy_clone
+from tests.package.installing import constraint
 from tests.support import ROOT, free_port, required, until
 
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
@@ -113,13 +121,46 @@ class Build:
 
 
 @dataclass
+class Machine:
+    """Where steps run: a container, or this machine with the environment of the tests."""
+
+    folder: Path
+    container: str = ""
+
+    @property
+    def action(self) -> Path:
+        """A checkout of this repository."""
+        return self.folder / "action" if self.container else ROOT
+
+    def shell(self, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run the line in the user's repository by the shell and options that the host uses."""
+        environ = {
+            "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+            "HOME": str(self.folder / "home"),
+            **variables,
+        }
+        if self.container:
+            del environ["PATH"]
+        words = [item for name, value in environ.items() for item in ("-e", f"{name}={value}")]
+        inside = ["docker", "exec", "-w", str(self.folder / "repository"), *words, self.container]
+        shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", line]
+        return subprocess.run(
+            [*inside, *shell] if self.container else shell,
+            cwd=self.folder / "repository",
+            env=None if self.container else environ,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+
+@dataclass
 class Runner:
     """Carries out a composite action: shell steps in order, expressions as far as this action has them."""
 
     folder: Path
     host: Host
-    path: str
-    installs: bool
+    machine: Machine
 
     def build(self, **inputs: str) -> Build:
         values = {f"inputs.{name}": str(each.get("default", "")) for name, each in ACTION["inputs"].items()}
@@ -139,7 +180,7 @@ class Runner:
                 continue
             if "uses" in step:
                 uploaded = {name: _filled(str(value), values) for name, value in step["with"].items()}
-            elif step["name"] != "Install" or self.installs:
+            elif step["name"] != "Install" or self.machine.container:
                 done = self._run(step, values, summary)
                 output, code = output + done.stdout + done.stderr, done.returncode
                 failed = failed or code != 0
@@ -156,23 +197,17 @@ class Runner:
         event.write_text('{"pull_request": {"number": 5}}', encoding="utf-8")
         variables = {name: _filled(value, values) for name, value in step.get("env", {}).items()}
         environ = {
-            "PATH": self.path,
-            "HOME": os.environ["HOME"],
             "RUNNER_TEMP": str(self.folder),
-            "GITHUB_ACTION_PATH": str(ROOT),
+            "GITHUB_ACTION_PATH": str(self.machine.action),
             "GITHUB_API_URL": self.host.url,
             "GITHUB_REPOSITORY": "owner/agent",
             "GITHUB_EVENT_PATH": str(event),
             "GITHUB_STEP_SUMMARY": str(summary),
             "GITHUB_OUTPUT": str(outputs),
-            **{name: value for name, value in os.environ.items() if name.startswith("PIP_")},
-            **(constraint(self.folder) if self.installs else {}),
+            **constraint(self.folder),
             **variables,
         }
-        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-        done = subprocess.run(
-            command, cwd=self.folder / "repository", env=environ, capture_output=True, text=True, timeout=600
-        )
+        done = self.machine.shell(step["run"], **environ)
         for line in outputs.read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition("=")
             values[f"steps.{step['id']}.outputs.{name}"] = value
@@ -217,14 +252,27 @@ def runner(tmp_path: Path, shop: int) -> Iterator[Runner]:
     }
     (repository / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
     (repository / "order.yaml").write_text(EXPERIMENT, encoding="utf-8")
-    installs = required("index")
-    binaries = Path(sys.executable).parent
-    if installs:
-        environment = empty_environment(tmp_path / "clean")
-        subprocess.run([environment.python, "-m", "ensurepip"], check=True, capture_output=True)
-        binaries = environment.path / "bin"
-    with running(Host()) as host:
-        yield Runner(tmp_path, host, f"{binaries}:/usr/bin:/bin", installs)
+    with running(Host()) as host, machine(tmp_path) as where:
+        yield Runner(tmp_path, host, where)
+
+
+@contextmanager
+def machine(folder: Path) -> Iterator[Machine]:
+    if not required("docker"):
+        yield Machine(folder)
+        return
+    (folder / "action").mkdir()
+    copy_clone(folder / "action")
+    (folder / "home").mkdir()
+    [image] = [name for name in base_images() if "python" in name]
+    mount = f"{folder}:{folder}"
+    container = docker("run", "-d", "--rm", "--network=host", "-v", mount, image, "sleep", "900")
+    try:
+        yield Machine(folder, container)
+    finally:
+        owner = f"{os.getuid()}:{os.getgid()}"
+        docker("exec", container, "chown", "-R", owner, str(folder), check=False)
+        docker("rm", "-f", container)
 
 
 def agent(runner: Runner, tries: int) -> None:
@@ -258,8 +306,7 @@ def test_accepted_findings_pass_and_missing_files_are_explained(runner: Runner) 
     first = runner.build(run="order.yaml")
     assert first.code == 1 and "::warning::no comment: the host answered 403" in first.output
     accept = ["wirefault", "baseline", "accept", "latest"]
-    environ = {"PATH": runner.path, "HOME": os.environ["HOME"]}
-    subprocess.run(accept, cwd=runner.folder / "repository", env=environ, check=True, capture_output=True)
+    assert runner.machine.shell(shlex.join(accept)).returncode == 0
     accepted = runner.build(run="'order.yaml' --seed 2", baseline="wirefault.baseline.json")
     assert accepted.code == 0, accepted.output
     assert "passed against the baseline, accepted today" in accepted.summary
@@ -267,3 +314,37 @@ def test_accepted_findings_pass_and_missing_files_are_explained(runner: Runner) 
     missing = runner.build(run="$(touch pwned).yaml")
     assert missing.code == 64 and "did not run (exit code 64)" in missing.summary
     assert not (runner.folder / "repository" / "pwned").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("host", ["GitLab", "Jenkins"])
+def test_lines_for_other_hosts_run_as_printed(runner: Runner, wheel: Path, host: str) -> None:
+    if not runner.machine.container:
+        pytest.skip("installs Wirefault in a container, which needs Docker")
+    agent(runner, tries=2)
+    repository = runner.folder / "repository"
+    (repository / "requirements.txt").write_text("", encoding="utf-8")
+    copy(wheel, runner.folder)
+    here = {"PIP_FIND_LINKS": str(runner.folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    pins = constraint(runner.folder)
+    with Path(pins["PIP_CONSTRAINT"]).open("a", encoding="utf-8") as file:
+        file.write(f"wirefault @ file://{runner.folder / wheel.name}\n")
+    for line in lines(host):
+        # the fixture has started the shop on a free port
+        done = runner.machine.shell("true" if "shop.py" in line else line, **here, **pins)
+        if "wirefault run" in line:
+            break
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 1 and "no duplicate" in done.stdout, done.stdout + done.stderr
+    cases = ElementTree.parse(repository / "reports/junit.xml").findall(".//testcase/failure")
+    assert len(cases) == 1 and (repository / "reports/summary.md").exists()
+
+
+def lines(host: str) -> list[str]:
+    """The shell lines of the page's example for a host."""
+    page = (ROOT / "docs/pipelines.md").read_text(encoding="utf-8")
+    block = re.search(rf"^## {host}\n+```(\w+)\n(.*?)```", page, flags=re.DOTALL | re.MULTILINE)
+    assert block
+    if block[1] == "yaml":
+        return list(yaml.safe_load(block[2])["agent"]["script"])
+    return re.findall(r"sh '(.*?)'", block[2])
