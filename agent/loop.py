@@ -187,7 +187,8 @@ class Agent(Subject):
         except LimitReached as limit:
             return SubjectResult("limit", error_type="LimitReached", error=str(limit))
         except Exception as error:  # noqa: BLE001 - any error of the agent is its result
-            return replace(crash_result(error), error=self._redact(str(error))[:500])
+            crash = crash_result(error)
+            return replace(crash, error=self._redact(crash.error or "")[:500])
 
 
 def _stored_result(turn: Sequence[AnyMessage]) -> SubjectResult:

@@ -48,6 +48,7 @@ ENDS = {
     "auth_error": ("error", False),
     "rate_limiting": ("error", False),
     "token_limit": ("error", True),
+    "memory_exhaustion": ("error", True),
     "stuck_pattern": ("failure", True),
 }
 
@@ -77,6 +78,21 @@ def test_recovery_answers_although_the_service_is_unavailable(server: Served) ->
     assert [(each["recovery_strategy"], each["success"]) for each in turn["recoveries"]] == [
         ("fallback", True)
     ]
+
+
+def test_exhausted_memory_is_named_and_survived(server: Served) -> None:
+    """The second turn and the third are in the process that ran out of memory."""
+    server.chat("memory", PARIS)
+    failed = server.chat("memory", "And in Fahrenheit?", failure_mode="memory_exhaustion")
+    assert failed["metadata"]["error"].startswith(
+        "MemoryError: its process ran out of memory, which was limited"
+    )
+    assert (failed["natural_status"], failed["status"], failed["response"]) == ("success", "error", "")
+    mended = server.chat(
+        "memory", "And in Fahrenheit?", failure_mode="memory_exhaustion", recovery="retry(model=4, base=0.05)"
+    )
+    assert (mended["status"], mended["metadata"]["recovered"]) == ("success", True)
+    assert "47.12" in mended["response"]
 
 
 def test_scenario_takes_effect_until_it_is_disabled(server: Served) -> None:

@@ -55,6 +55,14 @@ def test_exception_class(error: Exception, error_class: str) -> None:
     assert (crash.error, crash.error_class) == (str(error), error_class)
 
 
+def test_memory_error_shows_through_the_clients_own_exception() -> None:
+    error = ConnectionError("Connection error.")
+    error.__cause__ = MemoryError()
+    result = crash_result(error)
+    assert (result.error_type, result.error_class) == ("MemoryError", "agent")
+    assert result.error == "its process ran out of memory"
+
+
 def test_circular_causes_terminate() -> None:
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first

@@ -21,7 +21,7 @@ COOLDOWN_S = 30.0
 """After a failure, a session has none for this long."""
 LOOP, LOOP_AFTER = "infinite_loop", 3
 """A loop needs a conversation of this many messages."""
-_PASSING = {"service_unavailable", "api_timeout", "rate_limiting"}
+_PASSING = {"service_unavailable", "api_timeout", "rate_limiting", "memory_exhaustion"}
 """Modes that end after three requests to the model: as many as the agent's client makes for one call."""
 _REPEATED, _LOOPING = 0.3, 2.0
 """Factors for the mode of the last failure: rarer, but a loop more likely."""

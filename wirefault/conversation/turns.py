@@ -21,6 +21,7 @@ from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.record import Recorder
 from wirefault.settings.configuration import Configuration
 from wirefault.state.state import State
+from wirefault.subjects.lab_process import needs_process
 from wirefault.subjects.subject import Subject
 from wirefault.wiring.prompts import Prompt
 
@@ -62,14 +63,14 @@ class ConversationRun:
     """The run of one server. Use it from one thread. Raises ``RunAborted`` and ``OSError``.
 
     ``subject`` returns the agent for a RECOVERY text, a model's name and its bound of tokens, which may be
-    empty and 0. ``faults`` sets the lab's faults for a turn.
+    empty and 0, and whether it has its own process. ``faults`` sets the lab's faults for a turn.
     """
 
     def __init__(
         self,
         run_id: str,
         configuration: Configuration,
-        subject: Callable[[str, str, int], Subject],
+        subject: Callable[[str, str, int, bool], Subject],
         faults: SetFaults,
         say: Callable[[str], None],
     ) -> None:
@@ -116,7 +117,7 @@ class ConversationRun:
         self._in_force(faults)
         settings = self.settings.model_copy(update={"recovery": recovery})
         prompt = Prompt(session, message, None)
-        runner = self._runner(recovery, model, max_tokens)
+        runner = self._runner(recovery, model, max_tokens, needs_process(faults))
         ended = runner.carry_out(settings, faults, attempt, prompt)
         self._recorder.take_from_others()
         events = [

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from functools import partial
 from queue import Full, Queue
 from typing import Any, cast
 
@@ -16,12 +17,14 @@ from wirefault.core.run_key import derive_run_key
 from wirefault.lab.launcher import Lab
 from wirefault.lab.live import LiveFaultsClient
 from wirefault.settings.configuration import Configuration
+from wirefault.subjects.lab_process import ConversingProcess, LabProcess
+from wirefault.subjects.lab_worker import Conversations
 from wirefault.subjects.loading import lab_agent_function
 from wirefault.subjects.subject import Subject
 
 _OPEN = "open_conversations"
 _CHECKPOINTS = "conversation-checkpoints.db"
-_Opening = AbstractContextManager[tuple[Callable[[str, str, int], Subject], Memories]]
+_Agents = AbstractContextManager[tuple[Callable[[str, str, int], Subject], Memories]]
 _Job = Callable[[ConversationRun, Memories], Any]
 
 
@@ -51,19 +54,26 @@ class Worker:
     def _work(self) -> None:
         configuration, lab, run_id, say = self._parts
         file = configuration.state.parent / _CHECKPOINTS
-        key = lambda run: derive_run_key(lab.token, run)  # noqa: E731
+        key = partial(derive_run_key, lab.token)
         faults = LiveFaultsClient(
             lab.topology.manager, configuration.state.parent, configuration.wiring.links, lab.token
         )
         try:
-            opening = cast(_Opening, lab_agent_function(_OPEN)(configuration, file, key))
-            with opening as (subject, sessions):
+            agents = cast(_Agents, lab_agent_function(_OPEN)(configuration, file, key))
+            with agents as (agent, sessions):
+                process = LabProcess(configuration, Conversations(file.absolute(), key(run_id)))
+
+                def subject(recovery: str, model: str, max_tokens: int, own_process: bool) -> Subject:
+                    variant = recovery, model, max_tokens
+                    return ConversingProcess(process, variant, sessions) if own_process else agent(*variant)
+
                 run = ConversationRun(run_id, configuration, subject, faults, say)
                 self._ready.set_result(None)
                 try:
                     self._serve(run, sessions)
                 finally:
                     run.close()
+                    process.stop()
         except BaseException as error:
             if self._ready.done():
                 raise

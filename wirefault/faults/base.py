@@ -251,6 +251,11 @@ class Fault(BaseModel):
         return 0
 
     @property
+    def memory_limit(self) -> int:
+        """Bytes that the subject's process may take during an attempt; 0: no limit."""
+        return 0
+
+    @property
     def causes(self) -> frozenset[ErrorKind]:
         """The subset of ``can_cause`` that is possible with these parameters."""
         return self.can_cause

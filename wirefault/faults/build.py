@@ -122,6 +122,7 @@ __all__ = [
     "lost_notification",
     "malformed",
     "malformed_tool_call",
+    "memory_exhaustion",
     "mixed_calls",
     "noise",
     "nonexistent_reference",
@@ -772,6 +773,21 @@ def token_limit(
         "fraction": fraction,
     }
     return _entry("token_limit", link, parameters, conditions)
+
+
+def memory_exhaustion(
+    link: Link = "all",
+    *,
+    limit_mib: int | None = None,
+    reply_mib: int | None = None,
+    **conditions: Unpack[Conditions],
+) -> Entry:
+    """Let the agent run out of memory: its process gets a limit, and the reply unpacks to more than ..."""
+    parameters = {
+        "limit_mib": limit_mib,
+        "reply_mib": reply_mib,
+    }
+    return _entry("memory_exhaustion", link, parameters, conditions)
 
 
 def stream_cut(

@@ -158,7 +158,8 @@ class AttemptRunner:
         kills = None
         if any(entry.fault.kills for entry in in_force.faults):
             kills = SubjectKills(self._manager.open_state, identity, emit)
-        ended = emit(self._run_subject(settings, armed.attempt_id, identity, prompt, kills, failures))
+        limit = memory_limit(in_force)
+        ended = emit(self._run_subject(settings, armed.attempt_id, identity, prompt, kills, limit, failures))
         if kills is not None and (failure := kills.failure()):
             failures.append(failure)
         healed = self._manager.finish(armed.attempt_id, settings)
@@ -181,6 +182,7 @@ class AttemptRunner:
         identity: Identity,
         prompt: Prompt,
         kills: SubjectKills | None,
+        memory_limit: int,
         failures: list[str],
     ) -> AttemptEnded:
         """Run the subject; failures of the lab are appended to ``failures``."""
@@ -202,6 +204,7 @@ class AttemptRunner:
             make_turn,
             gateway=self._gateway,
             kills=kills,
+            memory_limit=memory_limit,
         )
         start, clock = time.time(), time.perf_counter()
         try:
@@ -256,6 +259,11 @@ def shadow_toxics(
             needed,
         )
     ]
+
+
+def memory_limit(faults: FaultSet) -> int:
+    """Return the bytes that the subject's process may take under these faults; 0: no limit."""
+    return min((limit for entry in faults.faults if (limit := entry.fault.memory_limit)), default=0)
 
 
 def set_in_force(own: FaultSet, set_since: ConfigurationRow | None) -> FaultSet:

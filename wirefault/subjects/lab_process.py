@@ -1,4 +1,4 @@
-"""The lab's agent in its own process, so that ``kill_subject`` can kill and resume it."""
+"""The lab's agent in its own process, which ``kill_subject`` can kill and whose memory can be limited."""
 
 from __future__ import annotations
 
@@ -7,14 +7,26 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from wirefault.core.lab_folder import LIBRARY
 from wirefault.core.run_key import KEY_DESCRIPTOR
-from wirefault.faults.sets.presets import read_canonical
+from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import KillOrder
-from wirefault.subjects.lab_worker import Answered, Asked, AttemptOrder, Channel, Ended, Opened
+from wirefault.subjects.lab_worker import (
+    Answered,
+    Asked,
+    AttemptOrder,
+    Channel,
+    Conversations,
+    Ended,
+    Memories,
+    Opened,
+    Opening,
+    Variant,
+)
 from wirefault.subjects.process import ProcessGroup, exit_description
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult, crashed
 
@@ -24,10 +36,9 @@ _EXIT_GRACE_S = 1.0
 _MIN_ATTEMPT_S = 0.1
 
 
-def may_be_killed(configuration: Configuration) -> bool:
-    """Whether a fault of the configuration kills the subject."""
-    faults = configuration.settings.faults
-    return bool(faults) and any(entry.fault.kills for entry in read_canonical(faults).faults)
+def needs_process(faults: FaultSet) -> bool:
+    """Whether a fault kills the subject or limits its memory."""
+    return any(entry.fault.kills or entry.fault.memory_limit for entry in faults.faults)
 
 
 class LabProcess(Subject):
@@ -36,8 +47,8 @@ class LabProcess(Subject):
     keeps_record = True
     holds_conversations = True
 
-    def __init__(self, configuration: Configuration) -> None:
-        self._configuration = configuration
+    def __init__(self, configuration: Configuration, conversations: Conversations | None = None) -> None:
+        self._configuration, self._conversations = configuration, conversations
         self._process: ProcessGroup | None = None
         self._channel: Channel | None = None
 
@@ -48,10 +59,12 @@ class LabProcess(Subject):
         with theirs:
             inherited = [theirs.fileno(), *([int(key)] if key else [])]
             words = [sys.executable, "-P", str(LIBRARY / "lab" / "program.py"), _MODULE, str(theirs.fileno())]
-            process = ProcessGroup(words, os.environ, self._configuration.logs.parent, inherited=inherited)
+            # with one arena, since each of glibc's reserves address space, which a limit would count
+            environ = {**os.environ, "MALLOC_ARENA_MAX": "1"}
+            process = ProcessGroup(words, environ, self._configuration.logs.parent, inherited=inherited)
         self._process, self._channel = process, Channel(ours)
         try:
-            self._channel.send(self._configuration)
+            self._channel.send(Opening(self._configuration, self._conversations))
             opened: Opened = self._channel.receive()
         except (OSError, EOFError):
             opened = Opened(problem=f"the lab's agent {self._end()}")
@@ -71,17 +84,23 @@ class LabProcess(Subject):
             self._process = None
 
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        return self.answer(prompt, context)
+
+    def answer(
+        self, prompt: str, context: AttemptContext, variant: Variant = ("", "", 0), resumed: int = 0
+    ) -> SubjectResult:
+        """Make an attempt; in conversation with this agent, see ``AttemptOrder``."""
         while True:
             try:
                 process, channel = self._running()
             except SettingsError as error:  # it started before, so this is its own failure
                 return crashed("NotReady", str(error))
             if context.kills is None:
-                ended = _converse(channel, prompt, context)
+                ended = _converse(channel, prompt, context, variant, resumed)
                 order: KillOrder | None = None
             else:
                 with context.kills.watching(process) as watch:
-                    ended = _converse(channel, prompt, context)
+                    ended = _converse(channel, prompt, context, variant, resumed)
                 order = watch.order
             if order is not None and context.kills is not None:
                 self.stop()
@@ -107,7 +126,9 @@ class LabProcess(Subject):
         return f"{exit_description(self._process.exit_code)}: {self._process.stderr.seen().last_lines()}"
 
 
-def _converse(channel: Channel, prompt: str, context: AttemptContext) -> Ended | None:
+def _converse(
+    channel: Channel, prompt: str, context: AttemptContext, variant: Variant, resumed: int
+) -> Ended | None:
     """Answer the calls of the agent until the attempt ends; None if its process ended first.
 
     ``ATTEMPT_TIME`` runs from the attempt's beginning, whichever process makes it.
@@ -122,6 +143,9 @@ def _converse(channel: Channel, prompt: str, context: AttemptContext) -> Ended |
         context.make_turn is not None,
         context.started,
         context.gateway.absolute(),
+        context.memory_limit,
+        variant,
+        resumed,
     )
     try:
         channel.send(order)
@@ -150,6 +174,21 @@ def _answered(question: Asked, context: AttemptContext) -> Answered:
     except LabFailed as error:
         return Answered(lab_failed=str(error))
     return Answered(value if question.name != "begin_turn" else None)
+
+
+@dataclass
+class ConversingProcess(Subject):
+    """One agent in conversation, in the process of all of them; the first turn starts it."""
+
+    process: LabProcess
+    variant: Variant
+    memories: Memories
+    keeps_record = True
+    holds_conversations = True
+
+    def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        resumed = self.memories.resumed.pop(context.identity.episode, 0)
+        return self.process.answer(prompt, context, self.variant, resumed)
 
 
 @contextmanager

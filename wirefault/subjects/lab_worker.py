@@ -1,27 +1,60 @@
 """``python -P program.py wirefault.subjects.lab_worker DESCRIPTOR``: the lab's agent in its own process.
 
-The runner starts it when a fault may kill the agent. Over the socket at the descriptor both sides send
-pickled messages, each after its size; the other end is the runner, never the agent's network.
+The runner starts it when a fault may kill the agent or limit its memory. Over the socket at the descriptor
+both sides send pickled messages, each after its size; the other end is the runner, never the agent's network.
 """
 
 from __future__ import annotations
 
 import pickle
+import resource
 import socket
 import struct
 import sys
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, cast
 
 from wirefault.core.identity import Identity
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings, SettingsError
-from wirefault.subjects.loading import LAB_SUBJECT, load_subject
+from wirefault.subjects.loading import LAB_SUBJECT, lab_agent_function, load_subject
 from wirefault.subjects.subject import AttemptContext, LabFailed, Subject, SubjectResult, crashed
 
 _SIZE = struct.Struct("!I")
+_MIB = 1 << 20
+_STATM = Path("/proc/self/statm")
+
+Variant = tuple[str, str, int]
+"""An agent in conversation: its RECOVERY text, its model's name and its bound of tokens."""
+
+
+@dataclass(frozen=True)
+class Conversations:
+    """Where conversations are stored, and the key that signs their run's requests."""
+
+    file: Path
+    key: bytes
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The agent to open; in conversation with ``conversations``."""
+
+    configuration: Configuration
+    conversations: Conversations | None = None
+
+
+class Memories(Protocol):
+    """The conversations' stored steps, such as ``agent.checkpoints.SessionCheckpoints``."""
+
+    resumed: dict[str, int]
+
+
+ConversationAgents = AbstractContextManager[tuple[Callable[[str, str, int], Subject], Memories]]
 
 
 @dataclass(frozen=True)
@@ -35,6 +68,10 @@ class AttemptOrder:
     has_make_turn: bool
     started: float
     gateway: Path
+    memory_limit: int = 0
+    variant: Variant = ("", "", 0)
+    resumed: int = 0
+    """The attempt in which a conversation's turn began that another server left unfinished; 0: none."""
 
 
 @dataclass(frozen=True)
@@ -124,23 +161,72 @@ def _attempt(channel: Channel, subject: Subject, order: AttemptOrder, configurat
         gateway=order.gateway,
     )
     try:
-        return Ended(subject(order.prompt, context))
+        with memory_limited(order.memory_limit):
+            result = subject(order.prompt, context)
+        if order.memory_limit and result.error_type == "MemoryError":
+            limit = f", which was limited to {order.memory_limit / _MIB:g} MiB more than it had before"
+            result = replace(result, error=f"{result.error}{limit}")
+        return Ended(result)
     except LabFailed as error:
         return Ended(lab_failed=str(error))
     except Exception as error:  # noqa: BLE001 - as in the runner: any other error is the agent's crash
         return Ended(crashed(type(error).__name__, str(error)))
 
 
+@contextmanager
+def memory_limited(limit: int) -> Iterator[None]:
+    """Let this process take so many bytes of address space more within the block; 0: as many as it wants.
+
+    Raises ``LabFailed`` where the system sets no such limit.
+    """
+    if not limit:
+        yield
+        return
+    if not _STATM.exists():
+        raise LabFailed("memory_exhaustion: only Linux limits a process's memory")
+    size = int(_STATM.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@contextmanager
+def _opened(opening: Opening) -> Iterator[tuple[str, Callable[[AttemptOrder], Subject]]]:
+    """Open the agent; yield its name and the subject for each order. Raises ``SettingsError``."""
+    configuration, conversations = opening.configuration, opening.conversations
+    if conversations is None:
+        with load_subject(LAB_SUBJECT)(configuration) as subject:
+            yield subject.name, lambda order: subject
+        return
+    open_conversations = lab_agent_function("open_conversations")
+    agents = cast(
+        ConversationAgents,
+        open_conversations(configuration, conversations.file, lambda run: conversations.key),
+    )
+    with agents as (agent, memories):
+
+        def subject_for(order: AttemptOrder) -> Subject:
+            if order.resumed:
+                memories.resumed[order.identity.episode] = order.resumed
+            return agent(*order.variant)
+
+        yield "", subject_for
+
+
 def main(descriptor: int) -> None:
     """Open the agent and make the attempts that the runner orders, until it closes the socket."""
     channel = Channel(socket.socket(fileno=descriptor))
     try:
-        configuration: Configuration = channel.receive()
+        opening: Opening = channel.receive()
         try:
-            with load_subject(LAB_SUBJECT)(configuration) as subject:
-                channel.send(Opened(subject.name))
+            with _opened(opening) as (name, subject_for):
+                channel.send(Opened(name))
                 while True:
-                    channel.send(_attempt(channel, subject, channel.receive(), configuration))
+                    order: AttemptOrder = channel.receive()
+                    channel.send(_attempt(channel, subject_for(order), order, opening.configuration))
         except SettingsError as error:
             channel.send(Opened(problem=str(error)))
     except (EOFError, BrokenPipeError):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
+from wirefault.faults.sets.presets import read_canonical
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.command import CommandSubject
 from wirefault.subjects.http_agent import running_agent, running_service
-from wirefault.subjects.lab_process import may_be_killed, running_lab_agent
+from wirefault.subjects.lab_process import needs_process, running_lab_agent
 from wirefault.subjects.loading import LAB_SUBJECT, load_subject
 from wirefault.subjects.python import running_python
 from wirefault.subjects.subject import Subject
@@ -28,7 +29,8 @@ def open_wired_subject(wiring: Wiring, configuration: Configuration) -> Abstract
 
     Raises ``SettingsError``, here or on entering the block, if it cannot be started.
     """
-    if wiring.subject == LAB and may_be_killed(configuration):
+    faults = configuration.settings.faults
+    if wiring.subject == LAB and faults and needs_process(read_canonical(faults)):
         return running_lab_agent(configuration)
     if wiring.subject == LAB:
         return load_subject(LAB_SUBJECT)(configuration)

@@ -59,9 +59,16 @@ _MORE_CLASSES: Mapping[str, ErrorClass] = {
     "ServerError": "server",
 }
 
+_NO_MEMORY = "its process ran out of memory"
+
 
 def crash_result(error: Exception) -> SubjectResult:
-    """Return the result of an attempt that this exception ended."""
+    """Return the result of an attempt that this exception ended.
+
+    A client may raise its own exception from a ``MemoryError``, which then is the result's.
+    """
+    if any(isinstance(cause, MemoryError) for cause in _raised_from(error)):
+        return SubjectResult("exception", error_type="MemoryError", error=_NO_MEMORY, error_class="agent")
     name, text = type(error).__name__, str(error)
     return SubjectResult("exception", error_type=name, error=text, error_class=_class_of(error))
 

@@ -52,6 +52,8 @@ class AttemptContext:
     gateway: Path = Path()
     # the faults that kill the subject; None without any
     kills: SubjectKills | None = None
+    # bytes that the subject's process may take during the attempt; 0: no limit
+    memory_limit: int = 0
 
     @property
     def elapsed(self) -> float:

@@ -22,6 +22,7 @@ from wirefault.faults.catalogue.model.calls import (
     UnknownTool,
     WrongArguments,
 )
+from wirefault.faults.catalogue.model.memory import MemoryExhaustion
 from wirefault.faults.catalogue.model.mixed_calls import MixedCalls
 from wirefault.faults.catalogue.model.provider import (
     ApiTimeout,
@@ -48,6 +49,7 @@ MODEL_FAULTS: tuple[type[Fault], ...] = (
     ToolUseFailed,
     ContentFilter,
     TokenLimit,
+    MemoryExhaustion,
     StreamCut,
     StreamHang,
     StreamError,
