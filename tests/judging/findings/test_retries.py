@@ -29,6 +29,14 @@ def test_retry_before_retry_after(retry_after, gap, text):
     assert observed(HASTY_RETRY, busy, request(gap)) == [f"POST /orders was sent again {text}"]
 
 
+def test_clock_is_named_where_the_caller_has_another() -> None:
+    busy = request(status=429, retry_after=2.0, fingerprint="f1")
+    again = request(0.5, fingerprint="f1", try_=2)
+    callers = [tried("shop", start=100.0, ms=12, status=429), tried("shop", start=100.5, try_=2)]
+    [text] = observed(HASTY_RETRY, busy, again, *callers)
+    assert text.endswith("490 ms after a Retry-After of 2 s (429, by the gateway's clock)")
+
+
 QUOTA = '{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}'
 
 

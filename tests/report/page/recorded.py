@@ -21,7 +21,7 @@ from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.history.events import Event, FaultedReply, RunSealed, SubjectKilled
 from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
-from wirefault.wiring.links import Links
+from wirefault.wiring.links import Link, Links
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m\x00\u202e{{ 7*7 }}"
 EPISODE = "e1"
@@ -33,11 +33,17 @@ def synthetic(folder: Path, prompts: int = 24) -> Recording:
     return open_recording(folder, "run-a", {})
 
 
-def doubled_order(folder: Path, text: str = "tea") -> Recording:
-    """An agent that orders twice after a lost reply. ``text``: in every field that can hold one."""
+def doubled_order(
+    folder: Path, text: str = "tea", *, run_id: str = "run-b", link: Link = SHOP, key: str = ""
+) -> Recording:
+    """An agent that orders twice after a lost reply. ``text``: in every field that can hold one.
+
+    ``key``: of both orders, for idempotency.
+    """
     body = f'{{"item": "{text}"}}'
     reply = FaultedReply(f'{{"id": 1, "note": "{text}"}}', None)
     order = {"episode": EPISODE, "request_body": body, "fingerprint": body, "status": 201}
+    order |= {"key": key} if key else {}
     target = f"/orders?{text}"
     gateway: list[Event] = [
         request(
@@ -46,15 +52,15 @@ def doubled_order(folder: Path, text: str = "tea") -> Recording:
         ),
         request(3.2, target, call=2, **order),
     ]  # fmt: skip
-    start = replace(run_started(1), run_id="run-b", subject=text, links=Links((SHOP,)).dump())
+    start = replace(run_started(1), run_id=run_id, subject=text, links=Links((link,)).dump())
     end = replace(ended(ended_by="text", response=f"Ordered. {text}"), episode=EPISODE)
     agent: list[Event] = [start, started(None, EPISODE, f"Order {text}"), end]
     agent += [healed(episode=EPISODE), run_finished()]
-    _write(folder, "gateway", gateway)
-    record = Tail(history_file(folder, "run-b", "gateway", 0))
+    _write(folder, "gateway", gateway, run_id)
+    record = Tail(history_file(folder, run_id, "gateway", 0))
     record.read()
-    _write(folder, "agent", [*agent, RunSealed({record.name: record.sealed()})])
-    return open_recording(folder, "run-b", {})
+    _write(folder, "agent", [*agent, RunSealed({record.name: record.sealed()})], run_id)
+    return open_recording(folder, run_id, {})
 
 
 def _write(folder: Path, process: str, events: Sequence[Event], run_id: str = "run-b") -> None:

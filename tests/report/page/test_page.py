@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
-from tests.judging.findings.traced import request
+from tests.judging.findings.traced import SHOP, request
 from tests.report.page.recorded import (
     HOSTILE,
     doubled_order,
@@ -95,6 +95,41 @@ def test_comparison_says_who_reacted_on_which_side(tmp_path: Path) -> None:
     assert [node.sides.agent for node in card.both_sides if node.sides] == [("nothing", "", "")]
     assert "HARM by the agent's code or HTTP client: " in content.sentence
     assert content.opened
+
+
+def test_comparison_says_that_the_second_side_repeats_with_a_key(tmp_path: Path) -> None:
+    first, second = doubled_order(tmp_path), doubled_order(tmp_path, run_id="run-f", key="k")
+    content = comparison_content(first, second, compare(side_of(first), side_of(second)))
+    with_key = "1 write sent again with the same idempotency key, by which the upstream can recognise it"
+    assert dict(content.facts)["sent again"] == (
+        f"first: 1 write sent again with no idempotency key; second: {with_key}"
+    )
+    assert content.findings[0].other_side == f"in the second, no such finding: {with_key}"
+
+
+@pytest.mark.parametrize(
+    ("names", "completed", "why"),
+    [
+        ("x", True, "the second has no prompt with this id; without an id, a prompt is known by its words."),
+        ("e0.r2", True, "the second repeats these prompts less often."),
+    ],
+)
+def test_comparison_says_why_an_episode_is_missing(
+    tmp_path: Path, names: str, completed: bool, why: str
+) -> None:
+    runs = SavedRuns(tmp_path)
+    first, second = runs.run("run-1", "SS", ["e0", names]), runs.run("run-2", "S", ["e0"])  # type: ignore[arg-type]
+    content = comparison_content(first, second, compare(side_of(first), side_of(second)))
+    [remark] = content.remarks
+    assert remark.startswith(f"only in the first, and not compared: 1 episode ({names} “")
+    assert remark.endswith(why)
+
+
+def test_risk_of_an_undeclared_write_says_why_it_is_not_harm(tmp_path: Path) -> None:
+    content = page_content(doubled_order(tmp_path, link=replace(SHOP, writes=())))
+    assert content.verdict == "risk found"
+    assert "It is RISK and not HARM because nothing here says that the call is a write" in content.sentence
+    assert content.findings[0].grade in content.sentence
 
 
 def test_both_sides_of_a_lost_reply_are_shown(tmp_path: Path) -> None:

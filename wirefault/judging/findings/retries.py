@@ -46,9 +46,11 @@ def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
     for first, again, wanted, waited in _waits(trace):
         if waited < _ENOUGH * wanted:
             span = f"{'of' if wanted < _SECONDS_A_DAY else 'in'} {span_in_words(wanted)}"
+            # the caller's own record beside it has other times
+            clock = ", by the gateway's clock" if again.caller_record is not None else ""
             text = (
                 f"{first.name} was sent again {span_in_words(waited)} after a Retry-After {span} "
-                f"({first.status})"
+                f"({first.status}{clock})"
             )
             yield Observation(text, first.ids + again.ids)
 

@@ -160,9 +160,12 @@ def _keys(again: Write) -> str:
     return "with another Idempotency-Key" if again.key else "with no Idempotency-Key"
 
 
+UNDECLARED = "the wiring does not say whether it is a write"
+
+
 def undeclared(*, declared: bool) -> str:
     """The suffix of a sentence about a write that the wiring does not declare; empty for a declared one."""
-    return "" if declared else "; the wiring does not say whether it is a write"
+    return "" if declared else f"; {UNDECLARED}"
 
 
 def _ids(first: Write, again: Write, *others: Request) -> tuple[str, ...]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.writes import Write, writes_in
 from wirefault.report.page.episode import RecordedEpisode
 from wirefault.report.page.figures import episode_figures
 from wirefault.report.page.findings import (
@@ -20,6 +23,7 @@ from wirefault.report.page.findings import (
     extra_row,
     finding_anchor,
     further,
+    grade_text,
     injected_text,
     repeating_layers,
     reply_texts,
@@ -29,6 +33,7 @@ from wirefault.report.page.findings import (
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import WORDS, Episodes, FindingCard, Placed, Table, count_text
 from wirefault.report.page.phrase import Figure, Phrase, joined
+from wirefault.wiring.write_requests import reads_by_name
 
 NAMES = ("first", "second")
 _MEASURES: Mapping[str, str] = {"calls": "{:d}", "seconds": "{:.2f}", "tokens": "{:d}", "usd": "{:.4g}"}
@@ -171,6 +176,8 @@ def _card(place: int, group: Group) -> FindingCard:
         example=Phrase(example_text([example]), f", of the {NAMES[side]}"),
         injected=injected_on_both([each for each in pair if each is not None]) if twin else "",
         where=where_text(example, finding.evidence),
+        grade=grade_text(finding.severity, finding.text),
+        other_side=_other_side(twin, 1 - side, group) if twin is not None else "",
         replies=reply_texts(example, finding.rule, finding.evidence),
         both_sides=changed_replies(example, finding.evidence),
     )
@@ -200,6 +207,58 @@ def injected_on_both(placed: Sequence[Placed]) -> str:
     return f"first: {one}, second: {other}"
 
 
+_KEYS: Mapping[str, str] = {
+    "same": "with the same idempotency key, by which the upstream can recognise it",
+    "none": "with no idempotency key",
+    "another": "with another idempotency key",
+    "unknown": "and its key is not recorded",
+}
+"""How a write was sent again, by its key."""
+
+
+def repeated_writes(episodes: Iterable[RecordedEpisode]) -> dict[str, int]:
+    """Count the writes that were sent again, by the key of the repetition."""
+    counts: Counter[str] = Counter()
+    for episode in episodes:
+        groups: defaultdict[tuple[int, str], list[Write]] = defaultdict(list)
+        for write in writes_in(episode.trace):
+            if write.declared or not reads_by_name(write.request.name):
+                groups[write.request.attempt, write.same].append(write)
+        counts.update(
+            _key_of_repetition(first, again) for group in groups.values() for first, again in pairwise(group)
+        )
+    return {name: counts[name] for name in _KEYS if counts[name]}
+
+
+def _key_of_repetition(first: Write, again: Write) -> str:
+    if first.key is None or again.key is None:
+        return "unknown"
+    if not again.key:
+        return "none"
+    return "same" if first.key == again.key else "another"
+
+
+def repeated_text(counts: Mapping[str, int], at: Sequence[str | int]) -> Phrase:
+    """Say how writes were sent again. ``at``: the place of the counts in ``--json``."""
+    parts: list[str] = [
+        Phrase(Figure(count_text(count, "write"), *at, name), f" sent again {_KEYS[name]}")
+        for name, count in counts.items()
+    ]
+    return joined("; ", parts) if parts else Phrase("no write was sent again")
+
+
+def _other_side(twin: Placed, side: int, group: Group) -> Phrase:
+    """Say what the same episode did in the other recording."""
+    alike = group.seen[side].get(group.key)
+    finding = "the same finding" if alike else "no such finding"
+    return Phrase(f"in the {NAMES[side]}, {finding}: ", _repeated_in(twin))
+
+
+def _repeated_in(placed: Placed) -> Phrase:
+    placed.row["repeated"] = counts = repeated_writes([placed.episode])
+    return repeated_text(counts, ("figures", "episodes", placed.card.number - 1, "repeated"))
+
+
 def reaction_text(placed: Placed) -> Phrase:
     """Say who reacted, and how: the worst finding, else the outcome."""
     findings = [each for each in placed.findings if each.severity != "note"]
@@ -213,7 +272,7 @@ def reaction_text(placed: Placed) -> Phrase:
         )
     outcome = placed.judged.outcome
     if OUTCOMES[outcome].tone == "good":
-        return Phrase("no finding")
+        return Phrase("no finding, ", _repeated_in(placed))
     why = [": ", placed.figure(placed.judged.why, "why")] if placed.judged.why else []
     return Phrase(actor_of(outcome), *why)
 

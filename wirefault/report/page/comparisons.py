@@ -8,6 +8,7 @@ from itertools import zip_longest
 from typing import Any
 
 from wirefault.experiments.compare import ArmComparison, Change, Comparison
+from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.judging.oracle.outcome import OUTCOMES
@@ -28,6 +29,8 @@ from wirefault.report.page.comparison_cards import (
     groups_in,
     injected_on_both,
     reaction_text,
+    repeated_text,
+    repeated_writes,
     worst_text,
 )
 from wirefault.report.page.episode import event_anchor
@@ -44,7 +47,7 @@ from wirefault.report.page.parts import (
     first_to_open,
     judged_episodes,
 )
-from wirefault.report.page.phrase import Figure, Phrase, capitalised
+from wirefault.report.page.phrase import Figure, Phrase, capitalised, joined
 from wirefault.report.page.svg import intervals
 from wirefault.stats.rates import percent
 
@@ -77,7 +80,11 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
     groups.sort(key=lambda group: group.rank)
     cards = group_cards(groups)
     sides = [_side_figures([pair[side] for pair in summaries]) for side in (0, 1)]
+    for at, repeated in enumerate(sides):
+        repeated["repeated"] = repeated_writes(e for both in arms for e in both.sides[at].values())
+    missing = [each for both in arms for each in _missing(both, recordings)]
     figures: dict[str, Any] = {
+        "missing": missing,
         **_change_counts(comparison),
         "sides": sides,
         "findings": list(map(group_figures, groups)),
@@ -102,6 +109,7 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
             ("first", Phrase(Figure(first.id, "first"), ": ", _side_text(sides[0], 0))),
             ("second", Phrase(Figure(second.id, "second"), ": ", _side_text(sides[1], 1))),
             *(("cost of the " + NAMES[side], cost_text(figures["costs"], side)) for side in (0, 1)),
+            ("sent again", joined("; ", [_repeated_by_side(sides[side], side) for side in (0, 1)])),
             *(("success" if "success" in line else "episodes", line) for line in lines),
         ],
         commands=[
@@ -123,9 +131,56 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
             ("evidence of the first", first.evidence.text),
             ("evidence of the second", second.evidence.text),
         ],
-        remarks=[f"{name} is in one of them only, and was not compared." for name in comparison.unmatched],
+        remarks=[
+            *(f"{name} is in one of them only, and was not compared." for name in comparison.unmatched),
+            *(_missing_text(each, place) for place, each in enumerate(missing)),
+        ],
         figures=figures,
         opened=first_to_open(cards, [each for both in arms for each in both.on_page]),
+    )
+
+
+def _repeated_by_side(side: Mapping[str, Any], place: int) -> Phrase:
+    return Phrase(
+        f"{NAMES[place]}: ", repeated_text(side["repeated"], ("figures", "sides", place, "repeated"))
+    )
+
+
+def _missing(both: BothSides, recordings: tuple[Recording, Recording]) -> Iterator[dict[str, Any]]:
+    """Yield the episodes that only one side has, by the reason why the other has them not."""
+    for side in (0, 1):
+        others = both.sides[1 - side]
+        planned = set(_arm_of(recordings[1 - side], both.arm).episodes)
+        prompts = {prompt_of(key) for key in others}
+        by_reason: dict[str, list[str]] = {}
+        for key, episode in both.sides[side].items():
+            if key not in others:
+                why = "unfinished" if key in planned else "fewer" if prompt_of(key) in prompts else "prompt"
+                by_reason.setdefault(why, []).append(f"{key} “{episode.judged.prompt[:_MAX_PROMPT]}”")
+        for why, episodes in by_reason.items():
+            yield {"arm": both.name, "only_in": NAMES[side], "why": why, "episodes": episodes}
+
+
+_WHY_MISSING: Mapping[str, str] = {
+    "unfinished": "the {other} planned them and did not finish them",
+    "fewer": "the {other} repeats these prompts less often",
+    "prompt": "the {other} has no prompt with this id; without an id, a prompt is known by its words",
+}
+_MAX_MISSING = 5
+
+
+def _missing_text(missing: Mapping[str, Any], place: int) -> Phrase:
+    at = ("figures", "missing", place, "episodes")
+    episodes, side = missing["episodes"], missing["only_in"]
+    other = NAMES[1 - NAMES.index(side)]
+    listed = ", ".join(episodes[:_MAX_MISSING]) + (", ..." if len(episodes) > _MAX_MISSING else "")
+    arm = f"{missing['arm']}, " if missing["arm"] else ""
+    return Phrase(
+        f"{arm}only in the {side}, and not compared: ",
+        Figure(count_text(len(episodes), "episode"), *at),
+        " (",
+        Figure(listed, *at),
+        f"): {_WHY_MISSING[missing['why']].format(other=other)}.",
     )
 
 

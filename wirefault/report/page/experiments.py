@@ -33,7 +33,7 @@ from wirefault.report.page.experiment_charts import (
     level_tables,
     surface_chart,
 )
-from wirefault.report.page.figures import RULED_OUT, arm_figures, link_figures, reached_figures
+from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures, reached_figures
 from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
@@ -201,7 +201,7 @@ def _facts(seen: _Seen, arms: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str
 
 
 def _sentence(seen: _Seen) -> Phrase:
-    """Say which statement broke, by how much, under what, and which rates that rules out."""
+    """Say which statement broke, by how much, under what, and the interval of its rate."""
     judged = seen.result.judged
     if judged is None:
         return Phrase("It did not complete, so it shows nothing yet.")
@@ -237,11 +237,11 @@ def _counted_sentence(seen: _Seen, check: Check, outcome: str, under: str) -> li
     name = outcome.replace("_", " ").capitalize()
     parts = [f"{name} in ", count, f" episodes of the arm {check.arm}: {OUTCOMES[outcome].meaning}."]  # type: ignore[index]
     parts += [under, *_in_control(seen, check), " That refutes ", _quoted(seen, check), "."]
-    return [*parts, *_ruled_out(seen, check, outcome)]
+    return [*parts, *_rate_interval(seen, check, outcome)]
 
 
 def _held_sentence(seen: _Seen) -> Phrase:
-    """Say how many statements held, under what, and which failure rate the smallest arm rules out."""
+    """Say how many statements held, under what, and how rare the smallest arm shows a failure to be."""
     parts: list[str] = ["All ", Figure(count_text(len(seen.checks), "statement"), "checks"), " held"]
     if seen.faults:
         parts.append(f", under {_faults_in(seen, list(seen.faults))}")
@@ -251,7 +251,8 @@ def _held_sentence(seen: _Seen) -> Phrase:
         at = ("figures", "arms", list(judged).index(smallest))
         rate = percent(ruled_out_above(n, RULED_OUT), decimals=0)
         parts += [". The smallest arm has ", Figure(count_text(n, "judged episode"), *at, "judged")]
-        parts += [": failure rates above ", Figure(rate, *at, "ruled_out"), " are ruled out"]
+        parts += [": what none of them showed happens in at most ", Figure(rate, *at, "ruled_out")]
+        parts += [" of episodes (", Figure(percent(CONFIDENCE), *at, "confidence"), " confidence)"]
     return Phrase(*parts, ".")
 
 
@@ -282,8 +283,8 @@ def _measured(seen: _Seen, check: Check) -> Phrase:
     return joined("; ", figures)
 
 
-def _ruled_out(seen: _Seen, check: Check, outcome: str) -> list[str]:
-    """Say which rates of an outcome its count excludes; nothing where the arm has no interval of it."""
+def _rate_interval(seen: _Seen, check: Check, outcome: str) -> list[str]:
+    """Return the interval of an outcome's rate; nothing where the arm has none of it."""
     arm = seen.arm(check.arm)
     measure = arm.measures.get(outcome) if arm else None
     _, bracket, interval = measure.text.partition(" [") if measure else ("", "", "")
@@ -291,8 +292,8 @@ def _ruled_out(seen: _Seen, check: Check, outcome: str) -> list[str]:
         return []
     at = ("arms", seen.result.arms.index(arm), "measures", outcome)
     sure = Figure(percent(seen.saved.plan.terms.confidence), "figures", "confidence")
-    rates = Figure(interval.rstrip("]").replace(", ", " to "), *at)
-    return [" True rates outside ", rates, " are ruled out (", sure, " interval)."]
+    rates = Figure(interval.rstrip("]").replace(", ", " and "), *at)
+    return [" The rate lies between ", rates, " (", sure, " interval)."]
 
 
 def _in_control(seen: _Seen, check: Check) -> list[str]:
