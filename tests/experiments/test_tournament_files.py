@@ -19,6 +19,8 @@ from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiments, python_experiment
 from wirefault.experiments.plan import ExperimentPlan, plan_experiment
 from wirefault.experiments.run_tournament import contests_in
+from wirefault.experiments.saved import save
+from wirefault.report.page.write import page_line
 from wirefault.wiring.subject_spec import CommandSpec
 
 LOST = {"fault": "lose_reply", "links": "shop", "when": {"first": 1, "of": "try"}}
@@ -117,6 +119,11 @@ def test_tournament_is_refused_for_single_experiment(tmp_path: Path) -> None:
     experiment = Experiment(**{**BASE, "wiring": "lab", "arms": {"a": {}, "b": {}}})
     with pytest.raises(InputError, match="arms: makes 2 experiments"):
         python_experiment(experiment, tmp_path)
+
+
+def test_arm_that_did_not_start_has_no_page(tmp_path: Path) -> None:
+    saved = save(plans(tmp_path)[0], "20260101-000000-000000.1")
+    assert page_line(saved.logs, saved.experiment_id, {}).endswith("nothing was recorded")
 
 
 @pytest.mark.slow

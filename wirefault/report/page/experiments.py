@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wirefault.core.errors import InputError
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in
 from wirefault.experiments.saved import SavedExperiment
@@ -100,6 +101,9 @@ class _Seen:
 
 
 def experiment_content(recording: Recording, saved: SavedExperiment, result: ExperimentResult) -> PageContent:
+    """Describe an experiment. Raises ``InputError`` if none of its arms has begun."""
+    if not recording.arms:
+        raise InputError(f"{recording.id}: nothing was recorded")
     episodes = Episodes(saved.logs, recording.id)
     default = recording.default_arm
     by_arm: dict[str, list[Placed]] = {}
