@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 from click.testing import CliRunner
+from rich.console import Console
 
 from tests.report.page.test_figures import FigureReader, at, is_shown_as
 from wirefault.cli.main import main
@@ -14,7 +16,7 @@ from wirefault.experiments.trend import Trend, TrendPoint
 from wirefault.judging.rates import Rate
 from wirefault.report.page.trends import trend_content
 from wirefault.report.page.write import page_html
-from wirefault.report.trends import trends_json
+from wirefault.report.trends import print_trends, trends_json
 
 KEY = ("method", "no duplicate")
 
@@ -66,3 +68,10 @@ def test_figures_of_page_are_in_json() -> None:
     document = json.loads(json.dumps(trends_json(trends)))
     assert {pointer for pointer, _ in reader.figures} >= {"/0/runs/1/success/method/k", "/1/runs/0/verdict"}
     assert all(is_shown_as(text, at(document, pointer)) for pointer, text in reader.figures)
+
+
+def test_single_run_has_one_day_and_one_rate() -> None:
+    rate = Rate(1, 4, 4, 0.25, 0.1, 0.9, None, None)
+    output = StringIO()
+    print_trends(Console(file=output), [Trend("a", [replace(point(0, "held"), success={"method": rate})])])
+    assert "1 run, 2026-03-01 10:00; success of method 25 %\n" in output.getvalue()

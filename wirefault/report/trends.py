@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.experiments.trend import Trend
+from wirefault.judging.summary import counted
 from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import percent
 
@@ -28,11 +29,16 @@ def print_trends(console: Console, trends: Sequence[Trend]) -> None:
             table.add_row(*map(Text, words), Text(latest, style=_STYLES.get(latest, "")), since.day, times)
         console.print()
         console.print(Text(one_line(trend.title), style="bold"))
-        runs = f"{len(trend.points)} runs, {trend.points[0].day} to {trend.points[-1].day}"
+        runs = f"{counted(len(trend.points), 'run', 'runs')}, {_days(trend)}"
         console.print(Text(f"{runs}; {_success_text(trend)}" if _success_text(trend) else runs))
         console.print(table)
         for line in trend.changes:
             console.print(Text(line, style="yellow"))
+
+
+def _days(trend: Trend) -> str:
+    first, last = trend.points[0].day, trend.points[-1].day
+    return first if first == last else f"{first} to {last}"
 
 
 def _success_text(trend: Trend) -> str:
@@ -42,7 +48,8 @@ def _success_text(trend: Trend) -> str:
     for arm, rate in last.success.items():
         before = first.success.get(arm)
         if rate.rate is not None and before is not None and before.rate is not None:
-            texts.append(f"{arm} {percent(before.rate)} to {percent(rate.rate)}")
+            earlier = "" if first is last else f"{percent(before.rate)} to "
+            texts.append(f"{arm} {earlier}{percent(rate.rate)}")
     return f"success of {', '.join(texts)}" if texts else ""
 
 
