@@ -19,10 +19,10 @@ from wirefault.lab.addresses import address_rows, moved_ports
 from wirefault.lab.extra import NotInstalled, require_packages
 from wirefault.lab.new_folder import FolderInUse, write_lab
 from wirefault.lab.process import print_to_stderr
-from wirefault.lab.toxiproxy import choose_toxiproxy
+from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
 from wirefault.model_server.playbooks import check_playbooks
 from wirefault.report.plain_table import table_lines, width_of
-from wirefault.settings.configuration import load_configuration
+from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.state.effects import check_effects
 from wirefault.state.state import check_version
 from wirefault.subjects.surroundings import link_variables
@@ -177,13 +177,22 @@ def _serve(
     The page is at /, the API's paths are at /docs. Sessions are in state/conversations.db, or where
     DATABASE_URL says. Without a mode nothing fails, unless TOXIC_PROB or ERROR_PROB is set.
     """
+    configuration, choice = _for_conversations("lab serve", toxiproxy)
+    from wirefault.conversation.serving import serve_conversations
+
+    options = (failure_mode, probabilistic_failures, failure_rate_multiplier)
+    show = webbrowser.open if opens else None
+    serve_conversations(configuration, choice, port, options, queue, print_to_stderr, show)
+
+
+def _for_conversations(command: str, toxiproxy: str) -> tuple[Configuration, Choice]:
+    """Return what a lab in conversation needs; without the settings' own faults unless they are set."""
     try:
-        from wirefault.conversation.serving import serve_conversations
+        import alembic  # noqa: F401
+        import sqlalchemy  # noqa: F401
     except ModuleNotFoundError as error:
-        if error.name not in ("sqlalchemy", "alembic"):
-            raise
         raise NotInstalled(
-            f"lab serve needs {error.name}: pip install 'wirefault[lab,conversation]'"
+            f"{command} needs {error.name}: pip install 'wirefault[lab,conversation]'"
         ) from None
     chances = ("toxic_prob", "error_prob")
     surroundings = load_configuration(os.environ).environ
@@ -192,10 +201,36 @@ def _serve(
     require_packages(configuration.wiring)
     check_version(configuration.state)
     check_effects(configuration.effects)
-    choice = choose_toxiproxy(toxiproxy, configuration.environ)
-    options = (failure_mode, probabilistic_failures, failure_rate_multiplier)
-    show = webbrowser.open if opens else None
-    serve_conversations(configuration, choice, port, options, queue, print_to_stderr, show)
+    return configuration, choose_toxiproxy(toxiproxy, configuration.environ)
+
+
+@lab_command.command(
+    "insurance",
+    examples=(
+        "wirefault lab insurance",
+        "wirefault lab insurance --costs my-costs.yaml --json",
+    ),
+)
+@option(
+    "--costs",
+    type=click.Path(path_type=Path),
+    help="Use this cost model, YAML.  [default: the one in docs/conversation-lab.md]",
+)
+@option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@toxiproxy_option
+def _insurance(costs: Path | None, as_json: bool, toxiproxy: str) -> None:
+    """Compare a claim after an accident, in ten turns of which six fail, with and without mitigations.
+
+    Both conversations have the same messages, seed and failures. The figures are counted in what happened:
+    requests, waiting, wrong answers, turns handed to a clerk; a cost model turns them into money.
+    """
+    configuration, choice = _for_conversations("lab insurance", toxiproxy)
+    from wirefault.conversation import insurance
+
+    claim = insurance.load_claim()
+    model = insurance.load_costs(costs or insurance.COSTS, claim)
+    result = insurance.run_insurance(configuration, choice, model, claim, print_to_stderr)
+    click.echo(insurance.insurance_text(result, width_of(sys.stdout), as_json=as_json))
 
 
 @lab_command.command(

@@ -39,10 +39,15 @@ def run_of(state: Path, clock: Callable[[], float] = time.time) -> str:
     file = state / "conversation.json"
     if file.exists():
         return str(json.loads(file.read_text(encoding="utf-8"))["run_id"])
-    run_id = time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock())) + secrets.token_hex(3)
+    run_id = new_run_id(clock)
     state.mkdir(parents=True, exist_ok=True)
     write_whole(file, json.dumps({"run_id": run_id}).encode())
     return run_id
+
+
+def new_run_id(clock: Callable[[], float] = time.time) -> str:
+    """Return an id that sorts by time."""
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock())) + secrets.token_hex(3)
 
 
 def serve_conversations(

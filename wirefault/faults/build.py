@@ -1051,10 +1051,15 @@ def off_topic(
 
 def infinite_loop(
     link: Link = "all",
+    *,
+    answer_tool: str | None = None,
     **conditions: Unpack[Conditions],
 ) -> Entry:
     """Make the model repeat its last tool call, whatever the result was."""
-    return _entry("infinite_loop", link, {}, conditions)
+    parameters = {
+        "answer_tool": answer_tool,
+    }
+    return _entry("infinite_loop", link, parameters, conditions)
 
 
 def stuck_pattern(

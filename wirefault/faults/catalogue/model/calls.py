@@ -207,12 +207,15 @@ class InfiniteLoop(ContentFault):
     """Make the model repeat its last tool call, whatever the result was.
 
     Its reply becomes the last tool call of the conversation with a new id, so the agent loops until something
-    stops it. Replies in a conversation without a tool call pass.
+    stops it. Replies in a conversation without a tool call pass; a final answer is none.
     """
 
     name = "infinite_loop"
 
+    answer_tool: str = Field("Report", description="tool by which the agent gives its final answer, if any")
+
     def change(self, reply: ModelReply, request: ModelRequest, tried: Try) -> ModelReply | None:
-        if not request.calls:
+        last = next((call for call in reversed(request.calls) if call.name != self.answer_tool), None)
+        if last is None:
             return None
-        return ModelReply().with_calls(with_new_id(request.calls[-1], reply, request, tried))
+        return ModelReply().with_calls(with_new_id(last, reply, request, tried))
