@@ -76,13 +76,13 @@ def test_run_failure_is_not_verdict_on_last_episode(tmp_path: Path) -> None:
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of runs whose facts were recomputed, in order."""
     run_ids: list[str] = []
-    work_out = facts_file.facts_of
+    work_out = facts_file._facts_in
 
     def noted(run_id: str, *recorded: object, **options: bool) -> RunFacts:
         run_ids.append(run_id)
         return work_out(run_id, *recorded, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(facts_file, "facts_of", noted)
+    monkeypatch.setattr(facts_file, "_facts_in", noted)
     return run_ids
 
 

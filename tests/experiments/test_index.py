@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
-from wirefault.experiments.index import last_run_of, saved_ids, saved_status
+from wirefault.experiments.index import last_run_of, run_names, saved_ids, saved_status
 from wirefault.experiments.saved import SavedExperiment
 
 
@@ -34,3 +35,14 @@ def test_each_experiment_is_listed_with_verdict_or_none(saved: SavedExperiment) 
     assert saved_status(logs, own) == ("none yet", "On paper") and last_run_of(logs, "On paper") is None
     (saved.folder / "plan.json").write_text("{", encoding="utf-8")
     assert saved_ids(logs) == [own] and saved_status(logs, own)[0] == "unreadable"
+
+
+def test_names_of_runs_follow_a_settled_folder(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    assert run_names(tmp_path, "a") == []
+    for name in ("a-2", "a-1", "b-1"):
+        (runs / name).mkdir(parents=True)
+    os.utime(runs, (1, 1))
+    assert run_names(tmp_path, "a") == ["a-1", "a-2"]
+    (runs / "a-3").mkdir()
+    assert run_names(tmp_path, "a") == ["a-1", "a-2", "a-3"]

@@ -236,7 +236,12 @@ def facts_of(
 
     Raises ``ValueError`` without its beginning.
     """
-    judgement = _judged(run_id, events)
+    return _facts_in(run_id, _judged(run_id, events), entries, runs_code)
+
+
+def _facts_in(
+    run_id: str, judgement: RunJudgement, entries: Sequence[AssertionEntry], runs_code: bool
+) -> RunFacts:
     assertions = [parse_assertion(entry) for entry in entries]
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
     outages = outages_in(judgement.traces.values())
@@ -408,6 +413,8 @@ def _fault(entry: str, drawn_by: str) -> str:
 
 
 _PACKAGE = Path(__file__).parents[1]
+# of up to 1,000 episodes each
+_MAX_JUDGEMENTS = 4
 
 
 @dataclass(frozen=True)
@@ -434,6 +441,20 @@ class FactsStore:
         self._folder = folder
         self._trusted = trusted
         self._facts: dict[str, _CachedFacts] = {}
+        self.keeps_judgements = False
+        """Whether ``judgement`` is going to be called for the runs whose facts are read."""
+        self._judgements: dict[str, RunJudgement] = {}
+
+    def judgement(self, run_id: str) -> RunJudgement:
+        """The judgement of a run without its control; one that its facts were computed from is taken once.
+
+        Raises ``HistoryError``, ``ValueError`` or ``OSError`` if it cannot be read.
+        """
+        judgement = self._judgements.pop(run_id, None)
+        return self._judge(run_id) if judgement is None else judgement
+
+    def _judge(self, run_id: str) -> RunJudgement:
+        return _judged(run_id, read_history(self._logs, run_id).events())
 
     def read(self, run_id: str, entries: Sequence[AssertionEntry]) -> RunFacts:
         """The facts of a run. An unreadable run has no episodes and a ``problem``."""
@@ -446,11 +467,13 @@ class FactsStore:
         if keep and run_id in self._facts and self._facts[run_id].of == worked_out_from:
             return self._facts[run_id].facts
         try:
-            events = read_history(self._logs, run_id).events()
-            facts = facts_of(run_id, events, entries, runs_code=self.runs_code)
+            judgement = self._judge(run_id)
+            facts = _facts_in(run_id, judgement, entries, self.runs_code)
         except (HistoryError, ValueError, OSError) as error:
             problem = f"the history of {run_id} cannot be read: {error}"
             return RunFacts(run_id, problem=problem, is_readable=False)
+        if self.keeps_judgements:
+            self._judgements = dict([*self._judgements.items(), (run_id, judgement)][-_MAX_JUDGEMENTS:])
         if keep:
             self._facts[run_id] = _CachedFacts(worked_out_from, facts)
         return facts

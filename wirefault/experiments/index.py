@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,8 @@ PAGES = "pages"
 # bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 _ACTIVE_WITHIN_S = 60.0
+# a folder whose last change is older than the grain of the file system's clock
+_SETTLED_NS = 1_000_000_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,26 @@ def saved_ids(logs: Path) -> list[str]:
     """The ids of all saved experiments, oldest first."""
     folder = logs / "experiments"
     return [name for name in folders_in(logs, folder) if PLAN in names_in(logs, folder / name)]
+
+
+def run_names(logs: Path, start: str) -> list[str]:
+    """The sorted names of all run folders that begin with ``start``."""
+    folder = logs / "runs"
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        return []
+    state = status.st_ino, status.st_mtime_ns
+    is_settled = time.time_ns() - status.st_mtime_ns > _SETTLED_NS
+    names = _listed(logs, folder, state) if is_settled else folders_in(logs, folder)
+    at = bisect_left(names, start)
+    return list(takewhile(lambda name: name.startswith(start), islice(names, at, None)))
+
+
+@lru_cache(maxsize=1)  # all arms are read one after the other, and there may be thousands of runs
+def _listed(logs: Path, folder: Path, state: tuple[int, int]) -> Sequence[str]:
+    """As ``folders_in``; ``state`` is the folder's inode and time of change."""
+    return folders_in(logs, folder)
 
 
 def run_ids_of(logs: Path, name: str) -> list[str]:

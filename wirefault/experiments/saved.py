@@ -16,7 +16,6 @@ from typing import Any
 from wirefault.core.errors import InputError
 from wirefault.core.files import (
     OUTPUT_FOLDER,
-    folders_in,
     names_in,
     read_shared,
     remove_shared,
@@ -37,6 +36,7 @@ from wirefault.experiments.index import (
     VERDICT,
     latest_id,
     read_document,
+    run_names,
     saved_ids,
 )
 from wirefault.experiments.measure import Measure
@@ -105,8 +105,8 @@ class SavedExperiment:
 
     def run_ids(self, arm: PlannedArm) -> list[str]:
         """The existing runs of that arm, in their order."""
-        first, runs = self._first_run_id(arm), self.plan.configuration.logs / "runs"
-        names = folders_in(self.logs, runs)
+        first = self._first_run_id(arm)
+        names = run_names(self.logs, first)
         again = [name for name in names if name.startswith(f"{first}.") and _number(name, first)]
         again.sort(key=lambda name: int(_number(name, first)))
         return [*([first] if first in names else []), *again]
@@ -417,8 +417,8 @@ class SavedExperiment:
     def _begun(self, arm: PlannedArm) -> set[str]:
         """The ids of the runs for which prompts were written."""
         first = self._first_run_id(arm)
-        names = map(Path, names_in(self.logs, self.folder))
-        return {name.stem for name in names if name.name.startswith(first) and name.suffix == ".json"}
+        names = (name for name in names_in(self.logs, self.folder) if name.startswith(first))
+        return {name.removesuffix(".json") for name in names if name.endswith(".json")}
 
     def _first_run_id(self, arm: PlannedArm) -> str:
         if self.plan.is_plain_run:

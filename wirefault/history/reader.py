@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,6 +43,8 @@ from wirefault.history.logs import strip_control
 from wirefault.history.seal import Integrity, examine
 from wirefault.history.writer import MAX_HISTORY_BYTES, logs_folder
 from wirefault.wiring.links import HTTP
+
+_RUN_ID = re.compile(rb'"run_id": ?"([^"]*)"')
 
 
 def with_found_links(events: Iterable[Event]) -> list[Event]:
@@ -222,11 +226,12 @@ def announced_seal(logs: Path, run_id: str) -> str:
     """Return the hash of the run's sealing line according to the summary in info.log; empty if missing."""
     path = logs / "info.log"
     try:
-        lines = read_shared_tail(logs, path, MAX_HISTORY_BYTES).splitlines()
+        with os.fdopen(open_shared(logs, path, os.O_RDONLY), "rb") as file:
+            status = os.fstat(file.fileno())
     except FileNotFoundError:
         return ""
-    summaries = [line for line in lines if b'"event": "summary"' in line and run_id.encode() in line]
-    for line in reversed(summaries):
+    state = status.st_ino, status.st_size, status.st_ctime_ns
+    for line in reversed(_summaries(logs, path, state).get(run_id, ())):
         try:
             summary = json.loads(line)
         except (ValueError, RecursionError):  # RecursionError: nested too deeply
@@ -234,6 +239,20 @@ def announced_seal(logs: Path, run_id: str) -> str:
         if isinstance(summary, dict) and summary.get("run_id") == run_id:
             return str(summary.get("seal") or "")
     return ""
+
+
+@lru_cache(maxsize=1)  # all runs are read one after the other, and the file may have megabytes
+def _summaries(logs: Path, path: Path, state: tuple[int, ...]) -> Mapping[str, Sequence[bytes]]:
+    """Return the lines of info.log with a summary, by the ids of runs in them.
+
+    ``state`` is the file's inode, size and time of change, so that a changed file is read again.
+    """
+    summaries: defaultdict[str, list[bytes]] = defaultdict(list)
+    for line in read_shared_tail(logs, path, MAX_HISTORY_BYTES).splitlines():
+        if b'"event": "summary"' in line:
+            for run_id in set(_RUN_ID.findall(line)):
+                summaries[run_id.decode("utf-8", "replace")].append(line)
+    return summaries
 
 
 def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:

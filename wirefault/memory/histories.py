@@ -14,7 +14,7 @@ from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.repeated import by_control
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.reader import HistoryError, read_run
-from wirefault.judging.judge import RunJudgement, judge_run
+from wirefault.judging.judge import judge_run
 from wirefault.memory.episodes import Episode, remembered_episodes
 from wirefault.memory.store import Memory
 
@@ -57,18 +57,15 @@ def _episodes_below(
                 episodes = list(_experiment_episodes(load_saved(logs, name, environ), skipped))
             else:
                 evidence_of(logs, name).require_unaltered()
-                episodes = list(remembered_episodes(_judged(logs, name), name, name))
+                episodes = list(remembered_episodes(judge_run(read_run(logs, name)), name, name))
         except (UserError, HistoryError, OSError, ValueError) as error:
             skipped[name] = " ".join(str(error).split())
             continue
         yield from episodes
 
 
-def _judged(logs: Path, run_id: str) -> RunJudgement:
-    return judge_run(read_run(logs, run_id))
-
-
 def _experiment_episodes(saved: SavedExperiment, skipped: dict[str, str]) -> Iterator[Episode]:
+    saved.facts.keeps_judgements = True
     for arm in saved.plan.arms:
         run_ids = saved.run_ids(arm)
         if not run_ids:
@@ -83,7 +80,7 @@ def _experiment_episodes(saved: SavedExperiment, skipped: dict[str, str]) -> Ite
 def run_episodes(saved: SavedExperiment, arm: PlannedArm, run_id: str) -> list[Episode]:
     """The episodes that the arm counts from this run of it. Raises as ``read_run`` does."""
     facts = saved.facts_of(arm)
-    judgement = _judged(saved.logs, run_id).by_control({} if arm.is_control else by_control(facts))
+    judgement = saved.facts.judgement(run_id).by_control({} if arm.is_control else by_control(facts))
     twin = _twin_arm(saved, arm)
     episodes = remembered_episodes(judgement, run_id, saved.experiment_id, arm.name, twin)
     return [each for each in episodes if _counts(each, facts)]
