@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from tests.judging.oracle.histories import (
     run_started,
     tried,
 )
+from tests.report.page.test_figures import check
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.experiments.experiment_file import load_experiment
@@ -108,6 +110,16 @@ def test_show_tells_what_was_learned_and_by_which_run(logs: Path) -> None:
         4,
         ["e1-2-method"],
     )
+
+
+def test_page_has_the_figures_of_json_and_what_to_test_next(logs: Path) -> None:
+    result = call("show", "--html", "memory.html", "--json")
+    page, document = Path("memory.html").read_text(encoding="utf-8"), json.loads(result.stdout)
+    check(page, document, 20)
+    assert document["counts"] == {"episodes": 8, "recordings": 1, "components": 3}
+    best = document["next"][0]
+    assert best["reason"] == "regression" and best["because"] in html.unescape(page)
+    assert document["chains"] == []
 
 
 def test_rebuild_follows_the_histories_and_names_what_it_skips(logs: Path) -> None:

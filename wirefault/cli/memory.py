@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from wirefault.core.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from wirefault.memory.knowledge import Knowledge, Share
-    from wirefault.memory.learnings import Learning
     from wirefault.memory.store import Memory
 
 _MAX_RUNS = 3
@@ -66,23 +65,27 @@ def show_command(component: str | None, out: Path | None, as_json: bool, html: P
 
     COMPONENT is the name of a link, a tool (as LINK TOOL), a model or a subject, or the start of one.
     """
+    from wirefault.memory.document import memory_document
     from wirefault.memory.knowledge import known_components
 
     memory = _built(out)
-    episodes = memory.episodes()
-    known = known_components(episodes)
-    if component is not None:
-        known = _of_component(known, component)
     newer = _newer(memory, out)
-    if html is not None:
-        from wirefault.report.page.memory import memory_content
-        from wirefault.report.page.write import write_page_to
+    if html is not None or as_json:
+        environ = environ_below(out)
+        document = memory_document(memory, logs_in(environ), environ, newer)
+        known = document.known if component is None else _of_component(document.known, component)
+        if html is not None:
+            from wirefault.report.page.memory import memory_content
+            from wirefault.report.page.write import write_page_to
 
-        write_page_to(memory_content(episodes, newer), html)
-        click.echo(f"page: {html}", err=True)
-    if as_json:
-        _print_object({"components": [_as_object(each) for each in known], "not_remembered": newer})
-        return
+            write_page_to(memory_content(document), html)
+            click.echo(f"page: {html}", err=True)
+        if as_json:
+            _print_object(replace(document, known=known).as_json())
+            return
+    else:
+        known = known_components(memory.episodes())
+        known = known if component is None else _of_component(known, component)
     if not known:
         click.echo("no fault was delivered in the remembered episodes")
     elif component is None:
@@ -252,21 +255,6 @@ def _recovery_text(known: Knowledge) -> str:
     if recovery.seconds is None:
         return "no outage"
     return f"{'at least ' if recovery.at_least else ''}{span_in_words(recovery.seconds)}"
-
-
-def _as_object(known: Knowledge) -> dict[str, Any]:
-    from wirefault.memory.learnings import learnings
-
-    shares = {"with_fault": known.with_fault, "without": known.without}
-    return {
-        **asdict(known),
-        **{name: {**asdict(share), "interval": share.interval} for name, share in shares.items()},
-        "learnings": list(map(_learning, learnings(known))),
-    }
-
-
-def _learning(learning: Learning) -> dict[str, Any]:
-    return {"text": learning.text, "runs": learning.runs}
 
 
 def _print_object(value: Any) -> None:

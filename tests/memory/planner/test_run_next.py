@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.report.page.test_figures import check
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
 from wirefault.experiments.saved import save
@@ -80,6 +81,11 @@ def test_search_runs_proposals_and_then_writes_others(
     proposals = run("search next exp.json --count 1 --json")["proposals"]
     assert proposals[0]["reason"] == "regression"
     assert "reply lost" in run(f"plan {Path(proposals[0]['file']).name}")
+    run("memory rebuild")
+    remembered = run("memory show --html memory.html --json")
+    check(Path("memory.html").read_text(encoding="utf-8"), remembered, 60)
+    assert [len(each["steps"]) > 0 for each in remembered["chains"]] == [True, True]
+    assert remembered["chains"][0]["steps"][0]["because"] == first["because"]
 
 
 @dataclass

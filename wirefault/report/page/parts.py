@@ -137,6 +137,8 @@ class Table:
     note: str = ""
     folded: bool = False
     """Whether it is shown only when opened."""
+    fold_note: str = "with intervals"
+    """What the line that opens it adds to the title."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,8 @@ class PageContent:
     episodes: Sequence[EpisodeCard]
     provenance: Sequence[tuple[str, str]]
     remarks: Sequence[str] = ()
+    leading: Sequence[Table] = ()
+    """Tables before the matrix: what to do next."""
     figures: Mapping[str, Any] = field(default_factory=dict)
     """The figures as data, as in ``--json``."""
     opened: int = 0

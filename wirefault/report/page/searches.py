@@ -288,22 +288,29 @@ def _dose_table(result: SearchResult, doses: Sequence[Mapping[str, Any]]) -> Ite
 
 def _step_table(result: SearchResult) -> Iterator[Table]:
     """Yield the steps of a search for the next experiments, with their reasons."""
-    if not isinstance(result.answer, Chain) or not result.answer.steps:
-        return
+    if isinstance(result.answer, Chain):
+        yield from chain_table(result.answer, ("answer",), "How it came there")
+
+
+def chain_table(chain: Chain, path: tuple[str | int, ...], title: str, note: str = "") -> Iterator[Table]:
+    """Yield the steps of a chain, if it has any. ``path``: its place in ``--json``; ``note``: said first."""
     rows = [
         [
             Figure(step.name, *at, "name"),
             Figure(step.text, *at, "text"),
             Phrase(Figure(step.reason, *at, "reason"), ": ", Figure(step.because, *at, "because")),
-            Figure(risk_text(step.risk), *at, "risk", "value"),
+            Figure(risk_text(step.risk), *at, "risk"),
             Figure(", ".join(step.checks) or "none", *at, "checks"),
             Figure(step.result, *at, "result"),
         ]
-        for place, step in enumerate(result.answer.steps)
-        for at in [("answer", "steps", place)]
+        for place, step in enumerate(chain.steps)
+        for at in [(*path, "steps", place)]
     ]
     heads = ("step", "what happens", "reason", "risk of harm", "checks added", "result")
-    yield Table("How it came there", heads, rows, "Risk: the probability before the step, 90 % interval")
+    if rows:
+        before = [note, ". "] if note else []
+        risk = Phrase(*before, "Risk: the probability before the step, with its interval")
+        yield Table(title, heads, rows, risk)
 
 
 def _pair_tables(result: SearchResult) -> Iterator[Table]:

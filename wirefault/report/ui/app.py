@@ -42,6 +42,7 @@ from wirefault.experiments.index import (
 )
 from wirefault.experiments.recorded import open_recording
 from wirefault.history.reader import HistoryError
+from wirefault.memory.document import memory_document
 from wirefault.memory.histories import sources_in
 from wirefault.memory.store import Memory
 from wirefault.report.page.comparisons import comparison_content
@@ -260,7 +261,8 @@ def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) 
             return _problem(404, "no memory yet; build it with: wirefault memory rebuild")
         try:
             newer = sorted(set(sources_in(logs)).difference(remembered.sources()))
-            return _page(page_html(memory_content(remembered.episodes(), newer, runs_at="/runs/"), live="-"))
+            document = memory_document(remembered, logs, environ, newer)
+            return _page(page_html(memory_content(document, runs_at="/runs/"), live="-"))
         except _READ_ERRORS as error:
             return _problem(409, str(error))
 
