@@ -1,14 +1,19 @@
-"""A hand-written server for tests: a listening socket, and a function called for each connection."""
+"""Servers for tests: a WSGI application, or a function called for each connection of a listening socket."""
 
 from __future__ import annotations
 
 import json
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from wsgiref.types import WSGIApplication
+
+import waitress
+from flask import Flask, request
 
 from tests.support import PATIENCE_S
 from wirefault.core.identity import Identity, parse_baggage
@@ -16,6 +21,33 @@ from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.dialects.http import Reply, head_bytes
 
 FREE = Address(LOOPBACK, 0)
+
+
+@contextmanager
+def serving(app: WSGIApplication, threads: int = 2) -> Iterator[Address]:
+    """Serve the application by the server that the tools use; yields its address."""
+    listener = bind(FREE)
+    server = waitress.create_server(app, sockets=[listener], threads=threads)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    yield bound_address(listener)
+    server.trigger.pull_trigger(server.close)  # in its own thread, which may be about to wait for its sockets
+    thread.join(PATIENCE_S)
+
+
+@contextmanager
+def counting_shop() -> Iterator[tuple[str, Counter[str]]]:
+    """Its address, and how many requests it executed for each item."""
+    executed: Counter[str] = Counter()
+    app = Flask("shop")
+
+    @app.post("/orders")
+    def order() -> Any:
+        executed[request.get_json()["item"]] += 1
+        return {"ordered": True}, 201
+
+    with serving(app) as address:
+        yield address.url, executed
 
 
 class Upstream:

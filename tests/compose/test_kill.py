@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import waitress
-from flask import Flask, request
 
 from tests import commands
 from tests.compose.engine import PROJECT, V1, V2, base_images, has, remove
 from tests.lab.demos import environ_in
-from tests.support import PATIENCE_S
-from tests.upstream import FREE
+from tests.upstream import FREE, counting_shop
 from wirefault.core.sockets import bind, bound_address
 from wirefault.experiments.saved import load_saved
 from wirefault.history.events import SubjectKilled, SubjectResumed
@@ -78,21 +74,8 @@ hypothesis: [no duplicate]
 @pytest.fixture(scope="module")
 def shop() -> Iterator[tuple[str, Counter[str]]]:
     """Its address, and the requests for each order that it executed."""
-    executed: Counter[str] = Counter()
-    app = Flask("shop")
-
-    @app.post("/orders")
-    def order() -> Any:
-        executed[request.get_json()["item"]] += 1
-        return {"ordered": True}, 201
-
-    listener = bind(FREE)
-    server = waitress.create_server(app, sockets=[listener], threads=2)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield bound_address(listener).url, executed
-    server.trigger.pull_trigger(server.close)
-    thread.join(PATIENCE_S)
+    with counting_shop() as shop:
+        yield shop
 
 
 @pytest.fixture(scope="module")

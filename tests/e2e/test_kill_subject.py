@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import waitress
-from flask import Flask, request
 
 from tests import commands
 from tests.lab.demos import environ_in
-from tests.support import PATIENCE_S
-from tests.upstream import FREE
+from tests.upstream import FREE, counting_shop
 from wirefault.core.sockets import bind, bound_address
 from wirefault.experiments.saved import load_saved
 from wirefault.history.events import AttemptEnded, SubjectKilled, SubjectResumed
@@ -127,21 +123,8 @@ arms:
 @pytest.fixture(scope="module")
 def orders() -> Iterator[tuple[str, Counter[str]]]:
     """The address of a shop, and the requests for each order that it executed."""
-    executed: Counter[str] = Counter()
-    app = Flask("shop")
-
-    @app.post("/orders")
-    def order() -> Any:
-        executed[request.get_json()["item"]] += 1
-        return {"ordered": True}, 201
-
-    listener = bind(FREE)
-    server = waitress.create_server(app, sockets=[listener], threads=2)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield bound_address(listener).url, executed
-    server.trigger.pull_trigger(server.close)
-    thread.join(PATIENCE_S)
+    with counting_shop() as shop:
+        yield shop
 
 
 @pytest.fixture(scope="module")

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import waitress
 from flask import Flask, request
 
 from tests import commands
 from tests.lab.demos import environ_in
-from tests.support import PATIENCE_S
-from tests.upstream import FREE
-from wirefault.core.sockets import bind, bound_address
+from tests.upstream import serving
 from wirefault.experiments.saved import load_saved
 from wirefault.judging.summary import summarise
 
@@ -90,14 +86,8 @@ def shop() -> Iterator[tuple[str, list[Any]]]:
     def price() -> Any:
         return {"price": 4}
 
-    listener = bind(FREE)
-    address = bound_address(listener)
-    server = waitress.create_server(app, sockets=[listener], threads=2)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield address.url, orders
-    server.trigger.pull_trigger(server.close)
-    thread.join(PATIENCE_S)
+    with serving(app) as address:
+        yield address.url, orders
 
 
 def experiment(

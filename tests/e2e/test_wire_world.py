@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 import requests
-import waitress
 from flask import Flask, request
 
 from tests.gateway.lab import Lab, gateway
 from tests.judging.oracle.histories import armed, ended, healed, run_started, world
 from tests.support import PATIENCE_S, until
-from tests.upstream import FREE
-from wirefault.core.sockets import Address, bind, bound_address
+from tests.upstream import FREE, serving
+from wirefault.core.sockets import Address
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
@@ -31,7 +30,7 @@ TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "te
 class Shop:
     """A shop with books; a known key is not a new order."""
 
-    address: Address
+    address: Address = FREE
     orders: list[Any] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
     released: threading.Event | None = None  # the first order waits for it
@@ -57,14 +56,9 @@ class Shop:
 
 @pytest.fixture
 def shop() -> Iterator[Shop]:
-    listener = bind(FREE)
-    store = Shop(bound_address(listener))
-    server = waitress.create_server(store.app(), sockets=[listener], threads=2)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield store
-    server.trigger.pull_trigger(server.close)  # in its own thread, which may be about to wait for its sockets
-    thread.join(PATIENCE_S)
+    store = Shop()
+    with serving(store.app()) as store.address:
+        yield store
 
 
 @pytest.fixture

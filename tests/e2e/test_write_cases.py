@@ -15,14 +15,12 @@ from typing import Any
 
 import pytest
 import requests
-import waitress
 from flask import Flask, redirect, request
 
 from tests.gateway.lab import Lab, gateway
 from tests.judging.oracle.histories import run_started
 from tests.support import PATIENCE_S, until
-from tests.upstream import FREE
-from wirefault.core.sockets import bind, bound_address
+from tests.upstream import serving
 from wirefault.history.events import EpisodeStarted, WorldProbed
 from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.trace import traces
@@ -100,14 +98,9 @@ class Caller:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[Shop, str]]:
-    listener = bind(FREE)
     store = Shop()
-    server = waitress.create_server(store.app(), sockets=[listener], threads=4)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield store, bound_address(listener).url
-    server.trigger.pull_trigger(server.close)
-    thread.join(PATIENCE_S)
+    with serving(store.app(), threads=4) as address:
+        yield store, address.url
 
 
 WRITES = ("POST /orders*", "PATCH /*", "PUT /*", "DELETE /*", "POST /once", "POST /moved", "POST /form")

@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import waitress
 from flask import Flask, request
 
 from tests.gateway.lab import TRANSPORT, Lab, gateway
 from tests.gateway.scripted import SCRIPTED, ScriptedUpstream
-from tests.support import PATIENCE_S
-from tests.upstream import FREE
-from wirefault.core.sockets import Address, bind, bound_address
+from tests.upstream import serving
+from wirefault.core.sockets import Address
 from wirefault.faults.registry import REGISTRY
 
 
@@ -38,14 +35,8 @@ def _flask_app() -> Flask:
 @pytest.fixture(scope="session")
 def flask_upstream() -> Iterator[Address]:
     """A real WSGI server, as the tools use it."""
-    listener = bind(FREE)
-    address = bound_address(listener)
-    server = waitress.create_server(_flask_app(), sockets=[listener], threads=8)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    yield address
-    server.trigger.pull_trigger(server.close)  # in its own thread, which may be about to wait for its sockets
-    thread.join(PATIENCE_S)
+    with serving(_flask_app(), threads=8) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
