@@ -13,6 +13,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
 from tests.support import required
+from wirefault.memory.document import memory_document
+from wirefault.memory.histories import recorded_episodes, sources_in
+from wirefault.memory.store import Memory
+from wirefault.report.page.memory import memory_content
 from wirefault.report.page.write import page_content, page_html
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -21,6 +25,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None and not required("browser"), reason="needs chromium on PATH"),
 ]
 _PRINTABLE = b"%PDF"
+_MAX_STOPS = 60
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +75,17 @@ def order(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _written(tmp_path_factory.mktemp("order"), doubled_order)
 
 
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("memory")
+    synthetic(folder, 12)
+    environ, memory = {"LOGS_DIR": str(folder)}, Memory(folder)
+    memory.rebuild(recorded_episodes(folder, environ, {}), sources_in(folder), {})
+    file = folder / "page.html"
+    file.write_text(page_html(memory_content(memory_document(memory, folder, environ, []))), encoding="utf-8")
+    return file
+
+
 def _written(folder: Path, record: Callable[[Path], object]) -> Path:
     file = folder / "page.html"
     file.write_text(page_html(page_content(record(folder))), encoding="utf-8")
@@ -117,13 +133,42 @@ def test_filters_narrow_the_list(opened: Opener, many: Path) -> None:
     opened.faults.clear()
 
 
+@pytest.mark.parametrize("width", [360, 1200])
+@pytest.mark.parametrize("name", ["many", "order", "memory"])
+def test_tab_key_follows_the_page_and_shows_where_it_is(
+    opened: Opener, request: pytest.FixtureRequest, name: str, width: int
+) -> None:
+    page = opened(request.getfixturevalue(name), viewport={"width": width, "height": 800})
+    stops = page.evaluate("document.querySelectorAll('a, summary, button, select, input, .scroll').length")
+    page.evaluate("window.seen = []")
+    for _ in range(min(stops, _MAX_STOPS)):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement === document.body"):
+            break
+        page.evaluate("seen.push(document.activeElement)")
+    wrong = page.evaluate(
+        """seen.filter((each, at) => at && !(seen[at - 1].compareDocumentPosition(each) & 4)
+             && !seen[at - 1].contains(each)).map((each) => each.outerHTML.slice(0, 100))"""
+    )
+    assert wrong == []
+    assert page.evaluate("seen.length") >= 5
+    page.keyboard.press("Shift+Tab")
+    style = page.evaluate(
+        "(({outlineStyle, outlineWidth}) => [outlineStyle, outlineWidth])"
+        "(getComputedStyle(document.activeElement))"
+    )
+    assert style == ["solid", "3px"]
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["many", "order"])
+@pytest.mark.parametrize("name", ["many", "order", "memory"])
 def test_accessibility_rules_find_nothing_serious(
     opened: Opener, request: pytest.FixtureRequest, name: str, scheme: str
 ) -> None:
-    page = opened(request.getfixturevalue(name), "#ep/1", color_scheme=scheme)
-    page.wait_for_selector('[id="ep/1"][open]')
+    anchor = "" if name == "memory" else "#ep/1"
+    page = opened(request.getfixturevalue(name), anchor, color_scheme=scheme)
+    if anchor:
+        page.wait_for_selector('[id="ep/1"][open]')
     results = Axe().run(page)
     grave = [each for each in results.response["violations"] if each["impact"] in ("serious", "critical")]
     assert [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in grave] == []

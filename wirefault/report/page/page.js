@@ -183,6 +183,15 @@
     document.querySelectorAll('details.ep').forEach((each) => { if (each.querySelector('.finding-line')) each.open = true; });
   });
 
+  // only what scrolls is a stop of the Tab key
+  const sized = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+      else target.removeAttribute('tabindex');
+    }
+  });
+  document.querySelectorAll('.scroll').forEach((each) => sized.observe(each));
+
   (async () => {
     rows = await inflate(byId('index').textContent);
     for (const details of list.querySelectorAll('details.ep')) rows[details.dataset.n - 1].item = details.parentElement;
