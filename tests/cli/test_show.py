@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.experiments.test_compare import SavedRuns
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
@@ -31,6 +32,16 @@ def test_episode_by_key_or_place(folder: Path, episode: str) -> None:
     document = json.loads(show(folder, "20260101-000000-aaaaaa", episode, "--json").output)
     assert (document["run_id"], document["episode"]) == ("20260101-000000-aaaaaa", "e002")
     assert {"attempt", "model", "answer", "claim"} <= {line["kind"] for line in document["timeline"]}
+
+
+def test_episode_by_the_number_that_the_run_printed(tmp_path: Path) -> None:
+    runs = SavedRuns(tmp_path / "logs")
+    runs.run("run-1", "SF", ["e0", "e1"], places=[2, 18])  # type: ignore[arg-type]
+    assert json.loads(show(tmp_path, "run-1", "18", "--json").output)["episode"] == "e1"
+    assert json.loads(show(tmp_path, "run-1", "2", "--json").output)["episode"] == "e0"
+    listed = show(tmp_path, "run-1").output
+    assert listed.startswith(" 2/18") and "\n18/18" in listed
+    assert "has no episode '1'" in show(tmp_path, "run-1", "1").output
 
 
 def test_latest_is_newest_and_lists_all_episodes(folder: Path) -> None:

@@ -28,6 +28,7 @@ class SavedRuns:
     def run(
         self, run_id: str, outcomes: str, names: str = "", completed: bool = True, **more: Any
     ) -> Recording:
+        places = more.pop("places", [0] * len(outcomes))
         settings = Settings(seed=1, **more.pop("settings", {})).model_dump()
         start = replace(run_started(len(outcomes)), run_id=run_id, settings=settings, **more)
         writer = Writer(history_file(self.logs, run_id, "agent", 0))
@@ -36,7 +37,8 @@ class SavedRuns:
             name = names[place] if names else f"e{place}"
             end = ended("done" if outcome == "S" else "failed", RIGHT if outcome == "S" else [], episode=name)
             heal = healed(episode=name, invalid="the lab failed" if outcome == "I" else None)
-            events += episode(end, heal, expect=FOUR, name=name)
+            first, *rest = episode(end, heal, expect=FOUR, name=name)
+            events += [replace(first, place=places[place]), *rest]
         for event in [*events, run_finished(completed=completed), RunSealed({})]:
             writer.write(event)
         writer.close()

@@ -94,8 +94,8 @@ def show_command(
 ) -> None:
     """Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.
 
-    EPISODE is its key or its place; without one all episodes are listed. A question of an audit can come
-    alone: wirefault show q07 is wirefault show latest q07.
+    EPISODE is its key or the number that the run printed; without one all episodes are listed. A question of
+    an audit can come alone: wirefault show q07 is wirefault show latest q07.
     """
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
@@ -131,15 +131,19 @@ def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
     from wirefault.report.terminal import line_width, plain_console
 
     judged = {judgement.episode: judgement for judgement in recorded.summary.episodes}
-    rows = [judged[key] for key in recorded.episodes if key in judged]
+    numbered = {number: judged[key] for number, key in recorded.numbered_episodes.items() if key in judged}
     if as_json:
         _print_object(
-            [{"episode": row.episode, "prompt": row.prompt, "outcome": row.outcome} for row in rows]
+            [
+                {"episode": row.episode, "prompt": row.prompt, "outcome": row.outcome}
+                for row in numbered.values()
+            ]
         )
         return
     console = plain_console()
-    for place, row in enumerate(rows, start=1):
-        console.print(episode_line(row, place, len(rows), line_width(console)))
+    total = max(numbered, default=0)
+    for number, row in numbered.items():
+        console.print(episode_line(row, number, total, line_width(console)))
 
 
 @runs_command.command(

@@ -87,20 +87,34 @@ class RecordedArm:
         recorded = dict.fromkeys(event.episode for event in self.events if isinstance(event, EpisodeStarted))
         return [key for key in self.planned if key in recorded] if self.planned else list(recorded)
 
+    @property
+    def numbered_episodes(self) -> dict[int, str]:
+        """The keys of the recorded episodes by number.
+
+        The number of an episode is the place of its prompt in the prompts file, as the console prints it
+        while the run lasts; where several have the same place, its own from 1 among the recorded ones.
+        """
+        starts = (event for event in self.events if isinstance(event, EpisodeStarted))
+        places = {event.episode: event.place for event in starts}
+        numbered = {places[key]: key for key in self.episodes}
+        if len(numbered) == len(self.episodes) and 0 not in numbered:
+            return numbered
+        return dict(enumerate(self.episodes, start=1))
+
     def episode_named(self, name: str) -> str:
-        """The key of an episode, given by key or by place from 1. Raises ``InputError``."""
+        """The key of an episode, given by key or by number. Raises ``InputError``."""
         recorded = self.episodes
         if name in recorded:
             return name
-        if name.isdecimal() and 1 <= int(name) <= len(recorded):
-            return recorded[int(name) - 1]
+        if name.isdecimal() and (key := self.numbered_episodes.get(int(name))):
+            return key
         if not recorded and self.experiment is not None:
             raise InputError(
                 f"{self._text} has no finished episode;"
                 f" wirefault run --resume {self.experiment[0].experiment_id} runs the rest"
             )
         raise InputError(
-            f"{self._text} has no episode {name!r}; there are {len(recorded)}, by place or by key"
+            f"{self._text} has no episode {name!r}; there are {len(recorded)}, by number or by key"
             f"{nearest(name, recorded[:_LAST] if len(recorded) > _LAST else recorded)}"
         )
 

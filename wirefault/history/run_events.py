@@ -214,6 +214,7 @@ class EpisodeStarted:
     turns: list[str] = field(default_factory=list)  # of a conversation; ``prompt`` contains all of them
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of the prompt, for readers of the run
     tool_links: Annotated[list[str] | None, omitted_if(None)] = None  # named in the prompts file
+    place: int = 0  # the number of the prompt in its file; 0: not recorded
     event: Literal["episode_started"] = "episode_started"
 
 

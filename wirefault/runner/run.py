@@ -175,6 +175,7 @@ class Runner:
             list(prompt.turns),
             prompt.metadata,
             None if prompt.tool_links is None else list(prompt.tool_links),
+            prompt.place,
         )
         self._recorder.emit(started)
         ended: list[AttemptEnded] = []
