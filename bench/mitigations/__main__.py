@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from bench.findings.environments import ROOT
 from bench.measured import read_cells, write_cells
-from bench.mitigations.cells import FAMILIES, Family
-from bench.mitigations.measuring import measure_arm, prepare, tables_of
+from bench.mitigations.cells import FAMILIES, Family, Trial
+from bench.mitigations.measuring import measure_arm, prepare, prepare_restate, tables_of
 from bench.mitigations.page import page
 from wirefault.experiments.arms import ArmFacts
 
@@ -28,7 +28,7 @@ def main() -> int:
     names = [family.name for family in FAMILIES]
     parser.add_argument("--family", action="append", choices=names, help="measure only this family")
     parser.add_argument("--arm", help="measure one arm again and compare it with the page; write nothing")
-    parser.add_argument("--trial", help="with --arm: only under this fault")
+    parser.add_argument("--trial", help="measure only under this fault")
     parser.add_argument("--page", action="store_true", help="write the page from the last measurement")
     parser.add_argument("--at-once", type=int, default=_AT_ONCE, help=f"arms at once; default {_AT_ONCE}")
     options = parser.parse_args()
@@ -39,9 +39,13 @@ def main() -> int:
     if not options.page:
         for family in FAMILIES:
             if family.name in (options.family or names) and not family.recovery:
-                facts = _measured_family(family, options.at_once)
+                trials = _chosen(family, options.trial)
+                if not trials:
+                    continue
+                facts = _measured_family(family, trials, options.at_once)
                 failed += len(family.arms) - len(facts)
-                measured = {**measured, family.name: as_json(family, facts)}
+                cells = {**measured.get(family.name, {}), **as_json(family, facts)}
+                measured = {**measured, family.name: cells}
                 write_cells(MEASURED, measured)
                 PAGE.write_text(page_text(), encoding="utf-8")
     PAGE.write_text(page_text(), encoding="utf-8")
@@ -57,12 +61,21 @@ def page_text() -> str:
     return page(read_cells(MEASURED), versions)
 
 
-def _measured_family(family: Family, at_once: int) -> dict[str, dict[str, ArmFacts]]:
+def _chosen(family: Family, trial: str | None) -> list[Trial]:
+    """The family's trials of that name, and those without faults that they are compared with."""
+    chosen = [each for each in family.trials if trial in (None, each.name)]
+    calm = {each.calm for each in chosen}
+    return [each for each in family.trials if each in chosen or each.name in calm]
+
+
+def _measured_family(family: Family, trials: Sequence[Trial], at_once: int) -> dict[str, dict[str, ArmFacts]]:
     prepare(family.environment)
+    if family.name == "durable-server":
+        prepare_restate()
     facts = {}
     with tempfile.TemporaryDirectory(prefix="mitigations-") as home, ProcessPoolExecutor(at_once) as pool:
         running = {
-            arm: pool.submit(measure_arm, arm, family, family.trials, Path(home) / str(place))
+            arm: pool.submit(measure_arm, arm, family, trials, Path(home) / str(place))
             for place, arm in enumerate(family.arms)
         }
         for arm, future in running.items():
@@ -97,7 +110,7 @@ def _repeat(options: Namespace) -> int:
     family = next(each for each in FAMILIES if options.arm in each.arms)
     if family.recovery:
         sys.exit("its model is recorded: python -m pytest tests/e2e/real_model replays it")
-    trials = [each for each in family.trials if options.trial in (None, each.name)]
+    trials = _chosen(family, options.trial)
     with tempfile.TemporaryDirectory(prefix="mitigations-") as home:
         facts = measure_arm(options.arm, family, trials, Path(home) / "arm")
     outside = 0

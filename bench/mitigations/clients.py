@@ -326,6 +326,46 @@ def orders() -> list:
     return httpx.get(shop("/orders"), timeout=TIMEOUT_S).raise_for_status().json()
 
 
+def by_mcp(*, tries: int = 1, new_sessions: bool = False, with_key: bool = False) -> Order:
+    """Order by the tool of the MCP server; each order opens a session.
+
+    Tries are in the same session, or each in a new one.
+    """
+    import asyncio
+    import uuid
+
+    from mcp import Client
+
+    async def call_in_session(arguments: dict, calls: int) -> str:
+        client = Client(os.environ["TOOLS_URL"] + "/mcp", mode="legacy", read_timeout_seconds=TIMEOUT_S)
+        async with client:
+            for number in range(1, calls + 1):
+                try:
+                    result = await client.call_tool("order_item", arguments)
+                except Exception:  # an error of any layer of the SDK is tried again
+                    if number == calls:
+                        raise
+                    continue
+                text = "\n".join(part.text for part in result.content if part.type == "text")
+                if result.is_error:
+                    raise RuntimeError(text)
+                return text
+        raise RuntimeError("the session ended")
+
+    async def call(arguments: dict) -> str:
+        sessions, calls = (tries, 1) if new_sessions else (1, tries)
+        for _ in range(1, sessions):
+            with suppress(Exception):  # so does a session that ends with a group of errors
+                return await call_in_session(arguments, calls)
+        return await call_in_session(arguments, calls)
+
+    def order(item: str, count: int, step: int) -> str:
+        key = {"key": uuid.uuid4().hex} if with_key else {}
+        return asyncio.run(call({"item": item, "count": int(count), **key}))
+
+    return order
+
+
 class Episode(threading.local):
     """The number of the prompt in progress."""
 
@@ -364,11 +404,34 @@ ARMS: dict[str, Callable[[], Callable[[str], str]]] = {
     "no keys": lambda: openai_agent(retried(order_once)),
     "keys by step": lambda: openai_agent(retried(keyed("step"))),
     "keys by arguments": lambda: openai_agent(retried(keyed("arguments"))),
+    "MCP, called once": lambda: openai_agent(by_mcp()),
+    "MCP, called again": lambda: openai_agent(by_mcp(tries=4)),
+    "MCP, called again in a new session": lambda: openai_agent(by_mcp(tries=4, new_sessions=True)),
+    "MCP, called again in a new session, with a key": lambda: openai_agent(
+        by_mcp(tries=4, new_sessions=True, with_key=True)
+    ),
     "verify after write": lambda: openai_agent(verified(order_once)),
 }
 
 
+def serve_tools(port: int) -> None:
+    """Serve the tool by MCP; it orders in the shop."""
+    from mcp.server import MCPServer
+
+    server = MCPServer("shop")
+
+    @server.tool()
+    def order_item(item: str, count: int, key: str = "") -> str:
+        """Order an item of the shop."""
+        return order_once(item, count, key=key)
+
+    server.run("streamable-http", port=port)
+
+
 def main() -> None:
+    if sys.argv[1] == "tools":
+        serve_tools(int(sys.argv[2]))
+        return
     ask, port = ARMS[sys.argv[1]](), int(sys.argv[2])
 
     class Handler(BaseHTTPRequestHandler):

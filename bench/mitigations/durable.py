@@ -6,12 +6,18 @@ the same command continues. It imports nothing of this project.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import socket
+import subprocess
 import sys
+import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import httpx
 
@@ -104,6 +110,89 @@ def dbos() -> None:
     DBOS.destroy()
 
 
+RESTATE = Path(__file__).parents[2] / ".frameworks" / "mitigations-restate" / "node_modules"
+
+
+def restate(key: str = "") -> None:
+    """A handler of this process, called through a server of its own, which keeps the journal in this folder.
+
+    The ports are kept, since the server calls an unfinished handler where it was registered.
+    """
+    [program] = RESTATE.glob("@restatedev/restate-server-*/bin/restate-server")
+    ports_file = Path("ports.json")
+    if not ports_file.exists():
+        ports_file.write_text(json.dumps([free_port() for _ in range(4)]))
+    ingress, admin, node, handler = json.loads(ports_file.read_text())
+    environ = {
+        **os.environ,
+        "RESTATE_DISABLE_TELEMETRY": "true",
+        "RESTATE_LISTEN_MODE": "tcp",
+        "RESTATE_BIND_IP": "127.0.0.1",
+        "RESTATE_BIND_PORT": str(node),
+        "RESTATE_INGRESS__BIND_ADDRESS": f"127.0.0.1:{ingress}",
+        "RESTATE_ADMIN__BIND_ADDRESS": f"127.0.0.1:{admin}",
+        "RESTATE_DEFAULT_NUM_PARTITIONS": "1",
+        "RESTATE_NODE_NAME": "shop",
+    }
+    with Path("server.log").open("ab") as log:
+        command = [str(program), "--no-logo", "--base-dir", "restate-data"]
+        server = subprocess.Popen(command, env=environ, stdout=log, stderr=log)
+    try:
+        threading.Thread(target=serve_handler, args=(handler, key), daemon=True).start()
+        answered("GET", f"http://127.0.0.1:{admin}/health")
+        deployment = {"uri": f"http://127.0.0.1:{handler}", "force": True}
+        answered("POST", f"http://127.0.0.1:{admin}/deployments", json=deployment)
+        task = {"json": "order", "headers": {"idempotency-key": "task"}}
+        answered("POST", f"http://127.0.0.1:{ingress}/shop/task", **task)
+    finally:
+        server.kill()
+        server.wait()
+
+
+def serve_handler(port: int, key: str) -> None:
+    """Serve the three steps to Restate's server."""
+    import restate as sdk
+    from hypercorn.asyncio import serve
+    from hypercorn.config import Config
+
+    shop = sdk.Service("shop")
+
+    @shop.handler()
+    async def task(context: Any, _: str) -> str:
+        await context.run_typed("price", price)
+        await context.run_typed("order", order, key=key)
+        return await context.run_typed("orders", orders)
+
+    config = Config()
+    config.bind, config.loglevel = [f"127.0.0.1:{port}"], "ERROR"
+
+    async def forever() -> None:
+        await serve(sdk.app([shop]), config, shutdown_trigger=asyncio.Event().wait)
+
+    asyncio.run(forever())
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def answered(method: str, url: str, **more: object) -> None:
+    """Send until the answer is a success; the server needs a second to start."""
+    last = ""
+    for _ in range(400):
+        try:
+            reply = httpx.request(method, url, timeout=60, **more)
+            if reply.is_success:
+                return
+            last = reply.text
+        except httpx.HTTPError as error:
+            last = repr(error)
+        time.sleep(0.05)
+    raise RuntimeError(f"{url}: {last}")
+
+
 ARMS: dict[str, Callable[[], None]] = {
     "started again": from_the_start,
     "started again, key kept in a file": lambda: from_the_start(saved_key()),
@@ -113,6 +202,8 @@ ARMS: dict[str, Callable[[], None]] = {
     },
     "LangGraph, durability sync, key kept in a file": lambda: langgraph("sync", saved_key()),
     "DBOS on SQLite": dbos,
+    "Restate": restate,
+    "Restate, key kept in a file": lambda: restate(saved_key()),
 }
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any
 from bench.findings.environments import CACHE, install_python
 from bench.findings.example_lab import Silence
 from bench.findings.upstreams import scripted_model, shop_at
-from bench.mitigations.cells import BOUND_S, CALM, EXPECTED, PROMPT, SEED, Family, Trial
+from bench.mitigations.cells import BOUND_S, CALM, SEED, Family, Trial
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.experiments.arms import ArmFacts, facts_of_one
 from wirefault.experiments.estimates import Terms
@@ -35,6 +35,7 @@ from wirefault.wiring.wiring import Wiring, build_wiring
 
 CLIENTS = Path(__file__).with_name("clients.py")
 DURABLE = Path(__file__).with_name("durable.py")
+RESTATE = "@restatedev/restate-server@1.7.12"
 PLAYBOOKS = Path(__file__).with_name("playbooks.yaml")
 _START_S = 240  # LiteLLM compiles thousands of modules at its first start
 
@@ -47,6 +48,15 @@ def prepare(environment: str) -> Path:
         install_python(home, [Path(__file__).with_name(f"{environment}.requirements.txt")])
         (home / "ready").touch()
     return home / "bin" / "python"
+
+
+def prepare_restate() -> None:
+    """Install Restate's server by npm if it is missing; its package carries the program."""
+    home = CACHE / "mitigations-restate"
+    if not (home / "node_modules").exists():
+        home.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", RESTATE]
+        subprocess.run(command, cwd=home, check=True, stdout=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -65,8 +75,8 @@ class ArmLab:
         configured = load_configuration(base.environ, settings, self.wiring)
         configured = replace(configured, environ=base.environ, topology=self.lab.topology)
         configured = replace(configured, logs=base.logs, state=base.state, effects=base.effects)
-        prompts = self.folder / f"{episodes}.json"
-        prompts.write_text(_prompts(episodes), encoding="utf-8")
+        prompts = self.folder / "prompts.json"
+        prompts.write_text(_prompts(trial, episodes), encoding="utf-8")
         run_id = new_run_id()
         with open_wired_subject(self.wiring, configured) as subject:
             run = run_prompts(run_id, configured, subject, load_prompts(prompts), Silence())
@@ -75,16 +85,18 @@ class ArmLab:
         return facts_of_one(facts_of(run_id, run.record.events))
 
 
-def _prompts(episodes: int) -> str:
-    entries = [{"id": f"order.r{n}", "prompt": PROMPT, "expect": EXPECTED} for n in range(1, episodes + 1)]
+def _prompts(trial: Trial, episodes: int) -> str:
+    same = {"prompt": trial.prompt, "expect": trial.expected}
+    entries = [{"id": f"order.r{n}", **same} for n in range(1, episodes + 1)]
     return json.dumps(entries)
 
 
 @contextmanager
 def arm_lab(arm: str, family: Family, python: Path, folder: Path) -> Iterator[ArmLab]:
     """Start the shop, the scripted model, a lab and the agent's server."""
-    with bind(Address(LOOPBACK, 0)) as listener:
-        port = bound_address(listener).port  # for the agent's server, which starts last
+    # for the agent's server and that of its tool, which start last
+    with bind(Address(LOOPBACK, 0)) as first, bind(Address(LOOPBACK, 0)) as second:
+        port, tools_port = bound_address(first).port, bound_address(second).port
     with shop_at(folder / "shop.db") as shop, scripted_model(PLAYBOOKS) as model:
         of_model = "ANTHROPIC_BASE_URL" if family.dialect == "anthropic" else "OPENAI_BASE_URL"
         base = "" if family.dialect == "anthropic" else "/v1"
@@ -92,6 +104,7 @@ def arm_lab(arm: str, family: Family, python: Path, folder: Path) -> Iterator[Ar
             "links": {
                 "model": {"upstream": f"{model.url}{base}", "dialect": family.dialect, "env": of_model},
                 "shop": {"upstream": shop.url, "env": "SHOP_URL", "writes": ["POST /orders"]},
+                **({"orders": _tools_link(tools_port)} if family.has_mcp else {}),
             },
             "subject": {"command": [str(python), str(DURABLE), arm, "{prompt}"]}
             if family.is_killed
@@ -104,9 +117,15 @@ def arm_lab(arm: str, family: Family, python: Path, folder: Path) -> Iterator[Ar
             configuration, logs=folder / "logs", state=state / "state.db", effects=state / "effects.db"
         )
         with Lab(configuration, Choice("embedded")) as lab, ExitStack() as server:
+            if family.has_mcp:
+                server.enter_context(_served("tools", tools_port, python, wiring, lab))
             if not family.is_killed:
                 server.enter_context(_served(arm, port, python, wiring, lab))
             yield ArmLab(lab, configuration, wiring, folder)
+
+
+def _tools_link(port: int) -> dict[str, Any]:
+    return {"upstream": f"http://{LOOPBACK}:{port}", "dialect": "mcp", "env": "TOOLS_URL"}
 
 
 @contextmanager
@@ -152,7 +171,7 @@ def tables_of(family: Family, facts: Mapping[str, Mapping[str, ArmFacts]]) -> di
     tables = {}
     for trial in family.trials:
         arms = [
-            Contestant(arm, facts[arm][trial.name], facts[arm][CALM.name])
+            Contestant(arm, facts[arm][trial.name], facts[arm][trial.calm])
             for arm in family.arms
             if trial.name in facts.get(arm, {})
         ]

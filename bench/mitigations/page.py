@@ -89,7 +89,9 @@ def _success(cells: Mapping[str, Any], trial: Trial, arm: str) -> str:
     if figures is None:
         return "not run"
     text = figure_text("success", Figure(**figures["success"]))
-    return text if _reached(cells, trial, arm) else f"{text}; the fault reached no episode"
+    return (
+        text if not trial.faults or _reached(cells, trial, arm) else f"{text}; the fault reached no episode"
+    )
 
 
 def _figure(cells: Mapping[str, Any], trial: Trial, arm: str, name: str) -> str:
