@@ -94,6 +94,7 @@ release-check: dist  ## check dist: metadata, contents, twine, a new installatio
 lock:            ## update the lock files (needs uv); tests and runs use the same versions
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra conversation --extra search --extra otel --extra prometheus --extra dev pyproject.toml -o requirements-dev.lock
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra prometheus -c requirements-dev.lock pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra conversation --extra prometheus -c requirements-dev.lock pyproject.toml -o requirements-recovery.lock
 
 clean:           ## remove the environments, builds and caches; keep logs and state
 	rm -rf $(VENV) .frameworks build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

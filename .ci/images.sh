@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Provide the base images of the Compose lab: pull them, or else build substitutes under the same tags.
-# Existing images are kept.   images.sh python | images.sh toxiproxy SERVER
+# Existing images are kept.   images.sh python | images.sh databases | images.sh toxiproxy SERVER
 set -euo pipefail
 
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/wirefault-ci
 CERTIFICATES=/etc/ssl/certs/ca-certificates.crt
-wanted=${1:?usage: images.sh python | images.sh toxiproxy SERVER} server=${2:-}
+wanted=${1:?usage: images.sh python | images.sh databases | images.sh toxiproxy SERVER} server=${2:-}
 here=$(dirname "$0")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -13,10 +13,12 @@ trap 'rm -rf "$work"' EXIT
 # the tags are in the files that use them
 PYTHON=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$here/../Dockerfile" | sed -n 1p)
 TOXIPROXY=$(sed -n 's/^ *image: *\([^ ]*toxiproxy:[^ ]*\).*/\1/p' "$here/../docker-compose.yaml")
+POSTGRES=$(sed -n 's/^ *image: *\(postgres:[^ ]*\).*/\1/p' "$here/../docker-compose.yaml")
+REDIS=$(sed -n 's/^ *image: *\(redis:[^ ]*\).*/\1/p' "$here/../docker-compose.yaml")
 
 fail() { echo "images.sh: $*" >&2; exit 1; }
 
-[[ -n $PYTHON && -n $TOXIPROXY ]] || fail "the Dockerfile or docker-compose.yaml names no base image"
+[[ -n $PYTHON && -n $TOXIPROXY && -n $POSTGRES && -n $REDIS ]] || fail "the Dockerfile or docker-compose.yaml names no base image"
 
 have() { docker image inspect "$1" >/dev/null 2>&1 || timeout 120 docker pull --quiet "$1" >/dev/null 2>&1; }
 
@@ -70,8 +72,45 @@ toxiproxy_image() {
     docker run --rm "$TOXIPROXY" --version >/dev/null || fail "$server does not run as $TOXIPROXY: is it static?"
 }
 
+# Debian's PostgreSQL and Redis in one file system, with what the lab uses of the official images' interface
+bootstrap_databases() {
+    local root=$work/databases url
+    command -v debootstrap >/dev/null || fail "$POSTGRES cannot be pulled, and there is no debootstrap"
+    url=$("$here/mirror.sh") || fail "$POSTGRES cannot be pulled, and apt knows no Debian mirror"
+    debootstrap --variant=minbase --include=postgresql,redis-server bookworm "$root" "$url" >"$work/databases.log" 2>&1 ||
+        fail "debootstrap: $(tail -n 1 "$work/databases.log")"
+    rm -rf "$root"/var/{cache/apt,lib/apt/lists,lib/postgresql}/* "$root"/usr/share/{doc,locale,man}/*
+    mkdir -p "$root"/data "$root"/run/postgresql "$root"/var/lib/postgresql/data
+    chroot "$root" chown postgres: /var/lib/postgresql/data
+    chmod 3777 "$root"/run/postgresql
+    cat >"$root/usr/local/bin/postgres-entrypoint" <<'END'
+#!/bin/sh
+set -e
+[ -s "$PGDATA/PG_VERSION" ] || {
+    initdb --username postgres --auth trust --encoding UTF8 --locale C >/dev/null
+    echo "host all all all ${POSTGRES_HOST_AUTH_METHOD:-scram-sha-256}" >>"$PGDATA/pg_hba.conf"
+}
+exec postgres -c listen_addresses='*'
+END
+    chmod 755 "$root/usr/local/bin/postgres-entrypoint"
+    mkdir -p "$CACHE"
+    tar -C "$root" -cf "$CACHE/$$.part" .
+    mv "$CACHE/$$.part" "$1"
+}
+
+databases_images() {
+    local base=$CACHE/bookworm-databases.tar
+    [[ -f $base ]] || bootstrap_databases "$base"
+    docker import --change 'ENV PATH=/usr/lib/postgresql/15/bin:/usr/local/bin:/usr/bin:/bin' \
+        --change 'ENV PGDATA=/var/lib/postgresql/data' --change 'ENTRYPOINT ["postgres-entrypoint"]' \
+        --message "stand-in for $POSTGRES" "$base" "$POSTGRES" >/dev/null
+    docker import --change 'CMD ["redis-server"]' --message "stand-in for $REDIS" "$base" "$REDIS" >/dev/null
+    docker run --rm "$REDIS" redis-server --version >/dev/null || fail "the stand-in for $REDIS does not run"
+}
+
 case $wanted in
     python) have "$PYTHON" || python_image ;;
+    databases) have "$POSTGRES" && have "$REDIS" || databases_images ;;
     toxiproxy) have "$TOXIPROXY" || toxiproxy_image ;;
     *) fail "no such image: $wanted" ;;
 esac

@@ -12,6 +12,7 @@ from tests.compose.rig import LONG_LIVED, Lab, copy_clone, environment
 from tests.support import required
 
 pytestmark = pytest.mark.compose
+ON_REQUEST = {"charts", "folders", "conversation", "postgres", "redis"}
 DIRECT = ("-f", "docker-compose.yaml", "-f", "compose.direct.yaml")
 SUBJECT = ("-f", "docker-compose.yaml", "-f", "compose.subject.yaml")
 
@@ -42,7 +43,7 @@ def test_file_is_read_without_warning(generation: tuple[str, ...], files: tuple[
 
 
 def test_services_started_by_up(generation: tuple[str, ...]) -> None:
-    assert set(config(generation, "config", "--services").split()) - {"charts", "folders"} == {
+    assert set(config(generation, "config", "--services").split()) - ON_REQUEST == {
         *LONG_LIVED,
         "init",
         "agent",

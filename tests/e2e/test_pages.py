@@ -73,6 +73,7 @@ EXCLUDED = {
             "it needs a server that stays up",
             "tests/conversation/test_docs.py",
         ),
+        r"docker compose .*": (DOCKER, "tests/compose/test_conversation.py"),
         r"wirefault lab insurance": ("it takes half a minute", "tests/conversation/test_insurance.py"),
     },
     "docs/experiments.md": {

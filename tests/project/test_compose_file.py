@@ -19,6 +19,7 @@ FILE = yaml.safe_load(TEXT)
 SERVICES = FILE["services"]
 EXAMPLE = re.findall(r"^#([A-Z_]+)=", (ROOT / ".env.example").read_text(encoding="utf-8"), flags=re.MULTILINE)
 KEYS = {"GROQ_API_KEY", "MODEL_API_KEY"}
+RECOVERY = ("postgres", "redis", "conversation")
 NATIVE_ONLY = {"TOXIPROXY_URL"}
 
 
@@ -37,14 +38,18 @@ def test_file_has_services_of_lab():
         "init",
         "folders",
         "charts",
+        *RECOVERY,
     }
-    assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["folders", "charts"]
+    assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["folders", "charts", *RECOVERY]
 
 
-def test_only_agent_has_key_and_all_settings():
+def test_only_agents_have_key_and_one_all_settings():
     passed = {name for name, value in SERVICES["agent"]["environment"].items() if value is None}
     assert passed == {name.upper() for name in NAMES} | KEYS
-    assert [name for name in SERVICES if KEYS & set(SERVICES[name].get("environment", ()))] == ["agent"]
+    assert [name for name in SERVICES if KEYS & set(SERVICES[name].get("environment", ()))] == [
+        "agent",
+        "conversation",  # it contains a whole lab
+    ]
 
 
 @pytest.mark.parametrize("name", [name for name in EXAMPLE if name not in NATIVE_ONLY])
@@ -89,22 +94,27 @@ def test_agent_shares_network_with_toxiproxy_only():
     assert [name for name in aliases if api in aliases[name]] == ["control"]
 
 
-def test_only_gateway_and_translator_reach_internet():
+def test_only_gateway_translator_and_other_lab_reach_internet():
     def is_open(name):
         options = (FILE["networks"][name] or {}).get("driver_opts", {})
         closed = options.get("com.docker.network.bridge.enable_ip_masquerade") == "false"
         return not closed and not FILE["networks"][name].get("internal")
 
     ways_out = {name for name in FILE["networks"] if is_open(name)}
-    assert {name for name in SERVICES if networks(name) & ways_out} == {"gateway", "translator_tool"}
+    assert {name for name in SERVICES if networks(name) & ways_out} == {
+        "gateway",
+        "translator_tool",
+        "conversation",
+    }
     assert all(networks(name) or SERVICES[name]["network_mode"] == "none" for name in SERVICES)
 
 
-def test_ui_and_manager_are_published_on_loopback_alone():
+def test_ui_manager_and_conversation_are_published_on_loopback_alone():
     published = {name: SERVICES[name]["ports"] for name in SERVICES if "ports" in SERVICES[name]}
     assert published == {
         "proxy_mgr": [f"127.0.0.1::{MANAGER_PORT}"],
         "ui": [f"127.0.0.1:${{STATUS_PORT:-}}:{UI_PORT}"],
+        "conversation": ["127.0.0.1:${RECOVERY_PORT:-8010}:${RECOVERY_PORT:-8010}"],
     }
 
 
@@ -132,7 +142,7 @@ def test_probed_service_has_tmp():
         (service, service.get("healthcheck", {})) for service in [*SERVICES.values(), beside["ingress"]]
     ]
     probed = [service for service, check in checks if "test" in check]
-    assert len(probed) == len(lab_links()) + len(("init", "gateway", "proxy_mgr", "ui", "ingress"))
+    assert len(probed) == len(lab_links()) + len(("init", "gateway", "proxy_mgr", "ui", "ingress", *RECOVERY))
     assert all("/tmp" in service["tmpfs"] for service in probed)
 
 

@@ -162,6 +162,8 @@ def _handoffs(approve: int | None, deny: int | None, page: bool) -> None:
     help="At most this many messages wait.",
 )
 @option("--open", "opens", is_flag=True, help="Open the page in the browser, with the token.")
+@option("--link", is_flag=True, help="Print the page's address with the token, for a container's log.")
+@option("--host", default="127.0.0.1", show_default=True, help="Listen on this address, in a container.")
 @toxiproxy_option
 def _serve(
     port: int,
@@ -170,6 +172,8 @@ def _serve(
     failure_rate_multiplier: float,
     queue: int,
     opens: bool,
+    link: bool,
+    host: str,
     toxiproxy: str,
 ) -> None:
     """Talk to the lab's agent while it fails: a page and an HTTP API, with sessions, modes and both sides.
@@ -181,8 +185,8 @@ def _serve(
     from wirefault.conversation.serving import serve_conversations
 
     options = (failure_mode, probabilistic_failures, failure_rate_multiplier)
-    show = webbrowser.open if opens else None
-    serve_conversations(configuration, choice, port, options, queue, print_to_stderr, show)
+    show = webbrowser.open if opens else print_to_stderr if link else None
+    serve_conversations(configuration, choice, port, options, queue, print_to_stderr, show, host)
 
 
 def _for_conversations(command: str, toxiproxy: str) -> tuple[Configuration, Choice]:

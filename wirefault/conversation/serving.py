@@ -58,9 +58,10 @@ def serve_conversations(
     bound: int,
     say: Callable[[str], None],
     show: Callable[[str], object] | None = None,
+    host: str = LOOPBACK,
 ) -> None:
     """Open the store and the port, and serve. ``failures``: the forced mode, whether modes are drawn, and the
-    factor of their probabilities. ``show`` opens the page's address, which has the token.
+    factor of their probabilities. ``show`` opens or prints the page's address, which has the token.
 
     Raises ``UserError``, ``LabError`` and ``OSError``.
     """
@@ -74,7 +75,7 @@ def serve_conversations(
         databases = open_databases(configuration.environ, state / "conversations.db", time.time)
         stack.callback(databases.close)
         chat = Chat(databases.store, time.time, Odds(multiplier), forced, probabilistic)
-        listener = bind_or_replace(Address(LOOPBACK, port))
+        listener = bind_or_replace(Address(host, port))
         serve(configuration, toxiproxy, chat, listener, say, bound, databases.redis_answers, show)
 
 
@@ -116,7 +117,7 @@ def serve(
                 worker.do(partial(chat.resume, session=session)).result()
                 say(f"session {session.session_id}: continued from its checkpoint")
             with api_in_thread(Api(chat, worker, token, redis).app(), listener):
-                at = bound_address(listener)
+                at = replace(bound_address(listener), host=LOOPBACK)  # also if it listens on all addresses
                 page = f"http://{at.host}:{at.port}/"
                 say(f"page: {page}  (asks for the token; --open opens it with the token)")
                 say(
