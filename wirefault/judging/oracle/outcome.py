@@ -27,16 +27,26 @@ def judge_claim(
 ) -> Claim:
     """The report's status; without a report, the claim in the prose answer; ``none`` without an answer.
 
+    A status ``done`` whose sentence says that the acts of the oracle failed is ``unsure``.
+
     A command that gave the reason of its failure and ended with a nonzero exit code claims ``failed``. An
     answer that is exactly the oracle's ``done_if_text`` claims ``done``. ``value``: the same answer's axis.
     """
     if ended.report is not None:
-        return ended.report.status
+        return "unsure" if is_contradictory(oracle, ended, prompt) else ended.report.status
     if ended.ended_by != "text":
         return "none"
     if ended.exited_with_reason:
         return "failed"
     return "done" if is_exact_text(oracle, ended) else _prose_claim(oracle, ended.response, prompt, value)
+
+
+def is_contradictory(oracle: Oracle | None, ended: AttemptEnded, prompt: str) -> bool:
+    """Whether a report has the status ``done`` and a sentence that says that the oracle's acts failed."""
+    report = ended.report
+    if report is None or report.status != "done" or oracle is None or not oracle.asked_acts:
+        return False
+    return oracle.claims != "off" and read_claim(report.answer, prompt, oracle.asked_acts) == "failed"
 
 
 def _prose_claim(oracle: Oracle | None, response: str, prompt: str, value: ValueAxis) -> ProseClaim:

@@ -24,7 +24,7 @@ from wirefault.judging.oracle.slots import AnswerRule, Slot, slot_for
 from wirefault.judging.reading.amounts import asked_number, hit_of_value
 from wirefault.judging.reading.dates import days_in, times_in
 from wirefault.judging.reading.quantities import Quantity, in_unit, lowered, quantities
-from wirefault.judging.reading.stated import Stated, stated, stated_in
+from wirefault.judging.reading.stated import Stated, denies, stated, stated_in
 from wirefault.judging.reading.text import compared_words, is_garbled, plain
 from wirefault.judging.reading.units import Unit, units_of
 
@@ -115,6 +115,7 @@ class ValueJudgement:
     axis: ValueAxis
     slots: tuple[FilledSlot, ...] = ()
     from_sentence: bool = False  # a value missing from the report's list was read from its sentence
+    denied: bool = False  # the report's sentence denies one of its right values
 
 
 def judge_value(
@@ -122,8 +123,8 @@ def judge_value(
 ) -> ValueJudgement:
     """Judge ``Report.values``. ``none`` if no value has the type of any slot.
 
-    Otherwise all slots must be right; ``unreadable`` if unreadable values may be right. Missing values are
-    read from the ``sentence`` of the report.
+    Otherwise all slots must be right; ``unreadable`` if unreadable values may be right, or if the
+    ``sentence`` of the report denies a right value. Missing values are read from the sentence.
     """
     if not slots:
         return ValueJudgement("not_applicable")
@@ -136,6 +137,8 @@ def judge_value(
             whole_axis = _axis_of({slot.stated for slot in filled}) or "wrong"
             return ValueJudgement(whole_axis, filled, from_sentence=True)
     axis = _axis_of({slot.stated for slot in filled})
+    if axis == "right" and any(denies(slot, sentence) for slot in slots):
+        return ValueJudgement("unreadable", filled, denied=True)
     if axis is not None:
         return ValueJudgement(axis, filled)
     if any(is_garbled(value.text) for value in reported) or _swapped(slots, reported):

@@ -124,12 +124,8 @@ def stated_number(
     ``besides``: other numbers that the text may mention. ``unit``: the unit of bare numbers in the text.
     """
     low = lowered(text)
-    mentions = in_unit(quantities(text), unit)
-    if any(each.units for each in wanted):
-        mentions = with_key_units(text, mentions)
     wants_year = any(each.year_like for each in wanted)
-    if wants_year:
-        mentions = sorted([*mentions, *_years(low)], key=lambda quantity: quantity.start)
+    mentions = _mentions(wanted, text, unit)
     if len(mentions) > _MAX_MENTIONS or is_unknown_language(
         text, ((each.start, each.end) for each in mentions)
     ):
@@ -151,6 +147,26 @@ def stated_number(
         in_other_words = few or _names_dimension(wanted, low)
         return "none" if (mentions or _says_nothing(low)) and not in_other_words else "unreadable"
     return decided(low, preferred(candidates, wants_year), wants_year)
+
+
+def denies_number(wanted: Sequence[AskedNumber], text: str) -> bool:
+    """Return whether a plain text has a right number only where it denies it: ``The result is not 36.``"""
+    low, mentions = lowered(text), _mentions(wanted, text, None)
+    if not mentions or len(mentions) > _MAX_MENTIONS:
+        return False
+    candidates = [_candidate(wanted, low, quantity) for quantity in mentions]
+    right = [each for each in candidates if each.right and each.fit != "none"]
+    return bool(right) and all(each.status == "denied" for each in right)
+
+
+def _mentions(wanted: Sequence[AskedNumber], text: str, unit: str | None) -> list[Quantity]:
+    """Return the quantities in a text, with years if a year is asked for."""
+    mentions = in_unit(quantities(text), unit)
+    if any(each.units for each in wanted):
+        mentions = with_key_units(text, mentions)
+    if any(each.year_like for each in wanted):
+        mentions = sorted([*mentions, *_years(lowered(text))], key=lambda quantity: quantity.start)
+    return mentions
 
 
 def _is_alone(low: str, candidate: Candidate) -> bool:

@@ -34,7 +34,7 @@ from wirefault.judging.reading.text import bare, compared_words, folded, is_garb
 if TYPE_CHECKING:
     from wirefault.judging.reading.amounts import AskedNumber
 
-__all__ = ["AskedValue", "Stated", "stated", "stated_in"]
+__all__ = ["AskedValue", "Stated", "denies", "stated", "stated_in"]
 
 _BEST_FIRST: tuple[Stated, ...] = ("right", "unreadable", "wrong", "none")
 _MAX_TEXT = 100_000  # characters of one text that are read
@@ -77,6 +77,28 @@ def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[A
         verdicts.append(stated_number(wanted, seen, others, unit))
     verdict = best_of(verdicts)
     return "unreadable" if verdict != "right" and is_garbled(text[:_MAX_TEXT]) else verdict
+
+
+def denies(slot: AskedValue, text: str) -> bool:
+    """Return whether a text has the slot's value only where it denies it: ``The capital is not Canberra.``
+
+    Days and times of day are not looked for.
+    """
+    from wirefault.judging.reading.amounts import denies_number
+
+    seen = plain(text[:_MAX_TEXT])
+    low = lowered(seen)
+    places = [
+        place
+        for option in slot.options
+        if isinstance(option, str)
+        for place in occurrences_of(compared_words(option), seen)[:_MAX_PLACES]
+    ]
+    statuses = {status_at(low, *place) for place in places}
+    if is_garbled(seen) or is_unknown_language(seen, places):
+        return False
+    numbers = _numbers(slot)
+    return statuses == {"denied"} or (not statuses and bool(numbers) and denies_number(numbers, seen))
 
 
 def best_of(verdicts: Iterable[Stated]) -> Stated:
