@@ -18,6 +18,8 @@ from tests.audit.serving import AGENT, Servers, model_and_shop
 from tests.commands import wirefault
 from tests.lab.demos import environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
+from tests.upstream import FREE
+from wirefault.core.sockets import bind, bound_address
 
 pytestmark = pytest.mark.slow
 
@@ -64,10 +66,73 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
 
 def test_agent_killed_after_its_write_repeats_it(tmp_path: Path, servers: Servers) -> None:
     command = f"{sys.executable} agent.py {servers.model} {servers.shop} careless"
-    words = ("--ask", "crash_after_write", "--resume-command", command)
+    words = ("--ask", "crash_after_write", "--resume-command", f"sh -c 'touch resumed; exec {command}'")
     code, result, printed = audit(tmp_path, servers, "careless", *words)
-    assert code == 1, printed
+    assert code == 1 and (tmp_path / "resumed").exists(), printed
     assert findings_by_question(result) == {"crash_after_write": "write_repeated"}
+
+
+SERVED_AGENT = """
+import contextlib, io, os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+class Agent(BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        sys.argv = ["agent.py", os.environ["MODEL_URL"], os.environ["SHOP_URL"], "careless"]
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(Path("agent.py").read_text(), {"__name__": "agent"})
+        content = printed.getvalue().encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+server = HTTPServer(("127.0.0.1", int(sys.argv[1])), Agent)
+Path("pid").write_text(str(os.getpid()))
+server.serve_forever()
+"""
+
+
+def elsewhere(folder: Path, servers: Servers, **subject: Any) -> int:
+    """Write the wiring of an agent that runs elsewhere; return its port."""
+    (folder / "agent.py").write_text(AGENT)
+    (folder / "served.py").write_text(SERVED_AGENT)
+    with bind(FREE) as listener:
+        port = bound_address(listener).port
+    wiring = {
+        "links": {
+            "model": {"upstream": servers.model, "dialect": "openai_chat", "env": "MODEL_URL"},
+            "shop": {"upstream": servers.shop, "env": "SHOP_URL", "writes": ["POST /orders"]},
+        },
+        "subject": {"http": f"http://127.0.0.1:{port}/", **subject},
+    }
+    (folder / "elsewhere.yaml").write_text(json.dumps(wiring))
+    return port
+
+
+def test_agent_elsewhere_is_killed_after_its_write(tmp_path: Path, servers: Servers) -> None:
+    kill = ["sh", "-c", "kill -$0 $(cat pid)", "{signal}"]
+    port = elsewhere(tmp_path, servers, kill=kill, resume=["false"])
+    start = f"sh -c '{sys.executable} served.py {port} >/dev/null 2>&1 &'"
+    words = ["audit", "--json", "audit.json", "--prompt", "Order two mugs", "--ask", "crash_after_write"]
+    words += ["--resume-command", start, "elsewhere.yaml"]
+    try:
+        ended = wirefault(tmp_path, environ_in(tmp_path), *words)
+    finally:
+        if (tmp_path / "pid").exists():
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    result = json.loads((tmp_path / "audit.json").read_text())
+    assert findings_by_question(result) == {"crash_after_write": "write_repeated"}
+
+
+def test_agent_elsewhere_needs_command_that_kills_it(tmp_path: Path, servers: Servers) -> None:
+    elsewhere(tmp_path, servers)
+    words = ["audit", "--prompt", "Order two mugs", "--resume-command", "true", "elsewhere.yaml"]
+    ended = wirefault(tmp_path, environ_in(tmp_path), *words)
+    assert ended.returncode == 64 and "missing kill: an agent that is killed must be" in ended.stderr
 
 
 def test_careful_agent_has_no_finding(tmp_path: Path, servers: Servers) -> None:

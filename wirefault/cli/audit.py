@@ -382,13 +382,16 @@ def _with_resume(wiring: Wiring, command: str) -> Wiring:
     """Add the command of ``--resume-command``. Raises ``InputError``."""
     if not command:
         return wiring
-    if not isinstance(wiring.subject, CommandSpec | ServiceSpec):
-        raise InputError("--resume-command: the wiring's subject must be a `command` or a `service`")
+    if not isinstance(wiring.subject, CommandSpec | ServiceSpec | HttpSpec):
+        raise InputError("--resume-command: the wiring's subject must be a `command`, `service` or `http`")
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise InputError(f"--resume-command {command!r}: {error}") from None
-    return replace(wiring, subject=wiring.subject.model_copy(update={"resume": words or None}))
+    # a run reads the wiring's data
+    data = {**wiring.data, "subject": {**wiring.data["subject"], "resume": words or None}}
+    built = build_wiring(SpecFile(wiring.file, data), wiring.folder)
+    return replace(built, arguments=wiring.arguments)
 
 
 def _questions(names: Sequence[str], *, every: bool, resumable: bool) -> list[Question]:
