@@ -16,8 +16,9 @@ from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.memory.episodes import Episode, RememberedCall, RememberedFault, RememberedFinding
+from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.enhance import clamped, enhanced, metrics_for, shortened
-from wirefault.memory.planner.planner import Planner
+from wirefault.memory.planner.planner import Planner, add_hooks
 from wirefault.memory.planner.risk import Profile, four_part_score
 from wirefault.memory.trials import Trial
 
@@ -109,6 +110,19 @@ def test_enhanced_experiment_stays_in_safe_ranges_and_shortens() -> None:
     assert left["method"]["faults"]["faults"][0]["with"]["limit"] == 60
 
 
+def test_proposed_numbers_other_than_the_dose_stay_in_safe_ranges() -> None:
+    [cell] = [each for each in Planner([CLEAN]).cells(["buy"]) if each.id.startswith("write_429")]
+    waited = RememberedFault(cell.fault, "shop", ("link shop",), {"retry_after": 1.0}, "mine")
+    past = [CLEAN, replace(CLEAN, arm="method", faults=(waited,), calls=(), key="buy.r2")]
+    [clamped_entry] = Planner(past).entries(cell)
+    assert clamped_entry["with"]["retry_after"] == 1 and cell.entries[0]["with"]["retry_after"] == 2
+    [as_it_was] = Planner(past, terms=Terms(beyond_safe=True)).entries(cell)
+    assert as_it_was["with"]["retry_after"] == 2
+    [hang, *_] = [each for each in Planner(past).cells(["buy"]) if each.dose == 15]
+    survived = [CLEAN, faulted("hang", 6, fine=True)]
+    assert Planner(survived).entries(hang)[0]["with"]["limit"] == 15  # the next dose is beyond those survived
+
+
 def trial(duration: float, outcome: str = "success") -> Trial:
     return Trial("e0", "method", 0.0, "hang", "link shop", {}, outcome, 1.0, 1, None, (), duration, ())
 
@@ -132,6 +146,24 @@ def test_hooks_of_the_caller() -> None:
     planner.add_custom_enhancement("broken", lambda experiment: None)  # type: ignore[arg-type,return-value]
     with pytest.raises(InputError, match="enhancement broken: must return the experiment"):
         planner.experiment({"wiring": "lab"}, first)
+
+
+def test_failing_hooks_are_named() -> None:
+    def broken(value: Any) -> Any:
+        raise RuntimeError("no")
+
+    planner = Planner([CLEAN])
+    first = next(planner.proposals(planner.cells(["buy"])))
+    planner.add_custom_enhancement("broken", broken)
+    with pytest.raises(InputError, match="enhancement broken: raised RuntimeError: no"):
+        planner.experiment({"wiring": "lab"}, first)
+    planner.add_custom_risk_factor("night", broken)
+    with pytest.raises(InputError, match="risk factor night: raised RuntimeError: no"):
+        planner.scored(first)
+    with pytest.raises(InputError, match="--hooks: must be module:function"):
+        add_hooks(planner, ["mine"])
+    with pytest.raises(InputError, match="--hooks: json:missing: unknown function"):
+        add_hooks(planner, ["json:missing"])
 
 
 def test_each_part_of_the_score_makes_a_difference() -> None:

@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from tests.report.page.test_figures import check
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
+from wirefault.core.errors import InputError
 from wirefault.experiments.saved import save
 from wirefault.experiments.search.chain import Chain, Risk, Step, steps_as_data
 from wirefault.memory.planner.choose import Terms
-from wirefault.memory.planner.run_next import NextSteps
+from wirefault.memory.planner.run_next import NextSteps, faults_in
 from wirefault.memory.planner.source import agent_source, plan_next
 
 BLIND = """
@@ -33,6 +34,14 @@ def ask(prompt):
         except OSError:
             pass
     return "0"
+"""
+HOOKS = """
+def mine(planner):
+    planner.add_custom_risk_factor("night", lambda proposal: 0.25)
+    planner.add_custom_enhancement("quick", quicker)
+
+def quicker(experiment):
+    return {**experiment, "assertions": [*experiment.get("assertions", []), {"statement": "seconds <= 0"}]}
 """
 EXPERIMENT = {
     "title": "Orders",
@@ -59,6 +68,7 @@ def test_search_runs_proposals_and_then_writes_others(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "blind.py").write_text(BLIND, encoding="utf-8")
+    (tmp_path / "hooks.py").write_text(HOOKS, encoding="utf-8")
     experiment = json.loads(json.dumps(EXPERIMENT))
     experiment["wiring"]["links"]["shop"]["upstream"] = shop
     (tmp_path / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
@@ -68,18 +78,19 @@ def test_search_runs_proposals_and_then_writes_others(
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout) if "--json" in words else result.output
 
-    document = run("search next exp.json --run --budget 6 --toxiproxy embedded --json")
+    document = run("search next exp.json --run --budget 6 --toxiproxy embedded --hooks hooks.py:mine --json")
     chain = document["answer"]
     first = chain["steps"][0]
     assert (first["reason"], first["result"]) == ("unasked question", "writes twice in 1 of 1")
     assert chain["weaknesses"][0]["steps"][0] == "step-1" and chain["state"] == "budget"
     assert 0 < first["risk"]["low"] < first["risk"]["high"] < 1
     assert "prevent_write_repeated" in chain["steps"][1]["checks"]
+    assert "enhancement 1" in first["failed_checks"] and first["risk"]["scores"]["night"] == 0.25
     assert "writes twice" in run("report latest")
     again = run("search next exp.json --run --budget 5 --toxiproxy embedded")
     assert "memory rebuilt from the recordings: 6 episodes" in again and ": regression" in again
-    proposals = run("search next exp.json --count 1 --json")["proposals"]
-    assert proposals[0]["reason"] == "regression"
+    proposals = run("search next exp.json --count 1 --hooks hooks.py:mine --json")["proposals"]
+    assert proposals[0]["reason"] == "regression" and proposals[0]["risk"]["scores"]["night"] == 0.25
     assert "reply lost" in run(f"plan {Path(proposals[0]['file']).name}")
     run("memory rebuild")
     remembered = run("memory show --html memory.html --json")
@@ -130,6 +141,31 @@ def test_search_ends_by_safety_over_all_steps(tmp_path: Path, monkeypatch: pytes
     assert stopped.state == "safety" and stopped.why.startswith("error_rate > 50 %: error_rate 0.741 to 1")
     assert ended(["duplicate"] * 9).state == "nothing left"  # too few to say
     assert ended(["success"] * 20).state == "nothing left"
+
+
+def test_arm_gives_its_settings_without_its_faults(tmp_path: Path) -> None:
+    arms = {"careless": {"settings": {"recovery": "retry", "error_prob": 0.5}, "faults": "lost-replies"}}
+    experiment = {**EXPERIMENT, "wiring": "lab", "settings": {"fallback": "off"}, "variants": arms}
+    (tmp_path / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
+    plan = agent_source(tmp_path / "exp.json", "careless").plan({}, {})
+    settings = plan.configuration.settings
+    assert (settings.recovery, settings.fallback) == ("retry", "off")
+    assert (settings.error_prob, settings.faults) == (0, "") and len(plan.arms) == 1
+    assert agent_source(tmp_path / "exp.json").plan({}, {}).configuration.settings.recovery == ""
+
+
+def test_budget_must_allow_more_than_the_control(tmp_path: Path) -> None:
+    (tmp_path / "exp.json").write_text(json.dumps({**EXPERIMENT, "wiring": "lab"}), encoding="utf-8")
+    plan = agent_source(tmp_path / "exp.json").plan({}, {})
+    with pytest.raises(InputError, match="--budget 4: the control alone runs 4 episodes"):
+        plan_next(plan, 4, Terms(), every_question=False)
+    assert plan_next(plan, 5, Terms(), every_question=False).search["terms"]["budget"] == 5
+
+
+def test_enhancement_that_leaves_no_faults_is_refused() -> None:
+    for broken in ({}, {"method": {"faults": "lost-replies"}}, {"method": {"faults": {"faults": [1]}}}):
+        with pytest.raises(InputError, match="unusable method"):
+            faults_in(broken)
 
 
 def test_unknown_calls_are_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

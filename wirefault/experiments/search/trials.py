@@ -20,7 +20,7 @@ from wirefault.experiments.watch import Watch
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.settings.configuration import load_configuration
 
-_MIN_CONTROLS, _MAX_CONTROLS = 4, 8
+MIN_CONTROLS, _MAX_CONTROLS = 4, 8
 # episodes without an outcome, one after the other, that end a search
 _MAX_OPEN = 5
 # prompts for each counted episode, since some may be invalid
@@ -171,7 +171,7 @@ class Trials:
         plan = self.saved.plan
         prompts = int(plan.search["prompts"])
         most = prompts if plan.search["kind"] == "next" else _MAX_CONTROLS  # it needs the calls of each
-        count = max(_MIN_CONTROLS, min(prompts, most))
+        count = max(MIN_CONTROLS, min(prompts, most))
         return [prompt.key for prompt in plan.prompts[:count]]
 
     def control_problem(self) -> str | None:

@@ -23,6 +23,7 @@ _LADDERS: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "fabricated": ("severity", (0.3, 0.6, 0.9)),
 }
 """By fault the number that is raised, and its doses."""
+DOSE_NAMES = frozenset(name for name, _ in _LADDERS.values())
 _FURTHER = (
     *(
         Question(name=f"lying_{fault}", about="read", sentence=sentence, where="first_read", fault=fault)

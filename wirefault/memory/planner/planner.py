@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from wirefault.core.errors import InputError
+from wirefault.core.plugins import checked_function_name, load_function
 from wirefault.memory.episodes import Episode
 from wirefault.memory.knowledge import Knowledge, known_components
-from wirefault.memory.planner.cells import Cell, cells_for
+from wirefault.memory.planner.cells import DOSE_NAMES, Cell, cells_for
 from wirefault.memory.planner.choose import DEFAULT_TERMS, Proposal, Terms, proposals
 from wirefault.memory.planner.enhance import (
     Check,
@@ -23,11 +24,13 @@ from wirefault.memory.planner.enhance import (
     metrics_for,
     shortened,
     with_checks,
+    within_safe_ranges,
 )
 from wirefault.memory.planner.evidence import clean_calls, clean_signs, evidence_in, signs_of
 from wirefault.memory.planner.risk import Profile, Tally, four_part_score
 from wirefault.memory.trials import Trial, trials_in
 
+_T = TypeVar("_T")
 RiskFactor = Callable[[Proposal], float]
 """Takes a proposal, and returns a risk in 0..1."""
 _CHECKS = ("no duplicate", "no false_success", "no misled", "crash == 0")
@@ -87,6 +90,10 @@ class Planner:
         return known_components(self._episodes)
 
     @cached_property
+    def _links(self) -> list[Knowledge]:
+        return [each for each in self._known if each.component.startswith("link ")]
+
+    @cached_property
     def _trials(self) -> list[Trial]:
         return trials_in(self._episodes, self._own_outcomes)
 
@@ -106,7 +113,10 @@ class Planner:
             each for each in self._known if each.component == f"link {cell.link}" and each.fault == cell.fault
         ]
         parameters = {} if cell.dose is None else {cell.dose_name: float(cell.dose)}
-        factors = {name: float(fn(proposal)) for name, fn in self._factors.items()}
+        factors = {
+            name: _called(f"risk factor {name}", lambda fn=fn: float(fn(proposal)))
+            for name, fn in self._factors.items()
+        }
         seconds = cell.seconds + self._clean_seconds
         scores = four_part_score(self._profile(known), parameters, seconds, factors)
         return replace(proposal, risk=replace(proposal.risk, scores=scores))
@@ -143,12 +153,21 @@ class Planner:
         faulted = [each for each in self._episodes if any(fault.link == link for fault in each.faults)]
         return list(dict.fromkeys(s for each in faulted for s in signs_of(each) if s not in ignored))
 
-    def experiment(self, data: Mapping[str, Any], proposal: Proposal) -> NextExperiment:
+    def entries(self, cell: Cell) -> list[dict[str, Any]]:
+        """The entries of the cell for a fault set, their numbers, except its dose, within survived ones."""
+        entries = [deepcopy(dict(each)) for each in cell.entries]
+        return entries if self._terms.beyond_safe else within_safe_ranges(entries, self._links, DOSE_NAMES)
+
+    def experiment(
+        self, data: Mapping[str, Any], proposal: Proposal, checks: Sequence[Check] | None = None
+    ) -> NextExperiment:
         """The proposal as an experiment. ``data``: the agent and its prompts, which stay unchanged.
 
-        Raises ``InputError`` if an enhancement of the caller's does not return an experiment.
+        ``checks``: instead of those that memory calls for. Raises ``InputError`` if an enhancement of the
+        caller's does not return an experiment.
         """
-        cell, checks = proposal.cell, self.checks(proposal)
+        cell = proposal.cell
+        checks = self.checks(proposal) if checks is None else checks
         whole = deepcopy({key: value for key, value in data.items() if key not in ("checks", "title")})
         risk = proposal.risk
         whole |= {
@@ -159,7 +178,7 @@ class Planner:
             ),
             "only": list(cell.prompts[:1]),
             "repeats": max(1, self._terms.enough if proposal.reason != "unasked question" else 1),
-            "method": {"faults": {"faults": [dict(each) for each in cell.entries]}},
+            "method": {"faults": {"faults": self.entries(cell)}},
             "hypothesis": list(_CHECKS),
         }
         if isinstance(time := (whole.get("limits") or {}).get("time"), int | float):
@@ -171,7 +190,7 @@ class Planner:
             whole["limits"]["time"] = shortened(float(time), similar)
         whole = with_checks(whole, checks)
         for name, enhance in self._enhancements.items():
-            improved = enhance(deepcopy(whole))
+            improved = _called(f"enhancement {name}", enhance, deepcopy(whole))
             if not isinstance(improved, Mapping):
                 raise InputError(f"enhancement {name}: must return the experiment, not {improved!r:.60}")
             whole = dict(improved)
@@ -181,8 +200,28 @@ class Planner:
         """A copy of any experiment, improved by all that memory knows; see ``enhanced``."""
         return enhanced(
             experiment,
-            [each for each in self._known if each.component.startswith("link ")],
+            self._links,
             similar,
             self._enhancements,
             beyond_safe=self._terms.beyond_safe,
         )
+
+
+def _called(what: str, fn: Callable[..., _T], *values: Any) -> _T:
+    try:
+        return fn(*values)
+    except Exception as error:  # the caller's own function may raise anything
+        raise InputError(f"{what}: raised {type(error).__name__}: {error}") from error
+
+
+def add_hooks(planner: Planner, names: Iterable[str]) -> None:
+    """Call each function with the planner, so that it adds knowledge, enhancements and risk factors.
+
+    ``names``: ``module:function`` or ``file.py:function``. Raises ``InputError``.
+    """
+    for name in names:
+        try:
+            function = load_function(checked_function_name(name))
+        except ValueError as error:
+            raise InputError(f"--hooks: {error}") from None
+        _called(f"--hooks {name}", function, planner)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any
 
+from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
@@ -19,7 +20,7 @@ from wirefault.memory.episodes import Episode
 from wirefault.memory.histories import run_episodes
 from wirefault.memory.planner.cells import Cell, cells_for
 from wirefault.memory.planner.choose import Proposal, Terms, proposals
-from wirefault.memory.planner.enhance import checks_for
+from wirefault.memory.planner.enhance import Check, checks_for
 from wirefault.memory.planner.evidence import (
     clean_calls,
     clean_signs,
@@ -28,7 +29,7 @@ from wirefault.memory.planner.evidence import (
     signs_of,
     tally_of,
 )
-from wirefault.memory.planner.planner import Planner
+from wirefault.memory.planner.planner import Planner, add_hooks
 from wirefault.memory.planner.risk import Tally, merged
 
 KIND = "next"
@@ -45,9 +46,11 @@ class NextSteps:
         self._every = bool(terms["every_question"])
         self._base = base_arm(saved)
         self._past = [each for each in remembered if each.source != saved.experiment_id]
-        self._planner = Planner(self._past)
+        self.planner = Planner(self._past, terms=self._terms)
         self._own: dict[str, list[Episode]] = {}
         self._cells: list[Cell] = []
+        self._tallies: Mapping[str, Tally] | None = None
+        """Of earlier recordings, by cell."""
 
     @property
     def _search(self) -> dict[str, Any]:
@@ -134,14 +137,15 @@ class NextSteps:
 
     def _next(self) -> Proposal | None:
         cells = self._known_cells()
-        past = evidence_in(self._past, cells).tallies
+        if self._tallies is None:
+            self._tallies = evidence_in(self._past, cells).tallies
         now: dict[str, Tally] = {}
         for step in self._steps:
             absent = len(step.outcomes) - step.delivered
             now = merged(now, {step.cell: Tally(step.delivered, step.bad, step.harm, absent)})
-        chosen = proposals(cells, past, now, self._terms)
+        chosen = proposals(cells, self._tallies, now, self._terms)
         first = next((each for each in chosen if self._key_for(each.cell) is not None), None)
-        return None if first is None else self._planner.scored(first)
+        return None if first is None else self.planner.scored(first)
 
     def _key_for(self, cell: Cell) -> str | None:
         """The next episode of a prompt that leads to the call; None if all were run."""
@@ -154,6 +158,8 @@ class NextSteps:
         number = len(self._steps) + 1
         key = self._key_for(cell)
         assert key is not None
+        checks = self._checks(cell)
+        whole = self.planner.experiment({}, proposal, checks).experiment
         return Step(
             name=f"step-{number}",
             cell=cell.id,
@@ -163,20 +169,16 @@ class NextSteps:
             risk=proposal.risk,
             link=cell.link,
             faults=tuple(cell.fault.split(" + ")),
-            entries=cell.entries,
-            checks=self._checks(cell),
+            entries=faults_in(whole),
+            checks=_executed(checks, whole),
             episodes=(key,),
         )
 
-    def _checks(self, cell: Cell) -> dict[str, Any]:
-        """The checks that failures on the cell's link call for, of this search and before it.
-
-        Each run verifies its rollback anyway, and the safety of the experiment is monitored all the time.
-        """
+    def _checks(self, cell: Cell) -> list[Check]:
+        """The checks that failures on the cell's link call for, of this search and before it."""
         own = (sign for step in self._steps if step.link == cell.link for sign in step.signs)
-        failures = list(dict.fromkeys((*self._planner.failures_at(cell.link), *own)))
-        checks = checks_for(failures, self._clean_seconds)
-        return {each.name: each.value for each in checks if each.key[0] in ("assertions", "hypothesis")}
+        failures = list(dict.fromkeys((*self.planner.failures_at(cell.link), *own)))
+        return checks_for(failures, self._clean_seconds)
 
     @property
     def _clean_seconds(self) -> float:
@@ -223,6 +225,34 @@ class NextSteps:
         )
 
 
-def steps_with(remembered: Sequence[Episode]) -> Callable[[SavedExperiment], NextSteps]:
-    """The steps that know these episodes of earlier recordings."""
-    return lambda saved: NextSteps(saved, remembered)
+def faults_in(experiment: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The faults of the experiment, as enhancements left them. Raises ``InputError``."""
+    try:
+        entries = tuple(experiment["method"]["faults"]["faults"])
+        read_canonical(json.dumps({"faults": list(entries)}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the enhanced experiment has unusable method.faults.faults: {error}") from None
+    return entries
+
+
+def _executed(checks: Sequence[Check], experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """The checks that a step's arm can execute, by name, and the assertions that enhancements added.
+
+    Each run verifies its rollback anyway, and the safety of the experiment is monitored all the time.
+    """
+    named = {each.name: each.value for each in checks if each.key[0] in ("assertions", "hypothesis")}
+    added = (each for each in experiment.get("assertions") or () if each not in named.values())
+    return named | {f"enhancement {number}": each for number, each in enumerate(added, 1)}
+
+
+def steps_with(
+    remembered: Sequence[Episode], hooks: Sequence[str] = ()
+) -> Callable[[SavedExperiment], NextSteps]:
+    """The steps that know these episodes of earlier recordings, after ``add_hooks``."""
+
+    def steps_of(saved: SavedExperiment) -> NextSteps:
+        steps = NextSteps(saved, remembered)
+        add_hooks(steps.planner, hooks)
+        return steps
+
+    return steps_of

@@ -12,7 +12,7 @@ from wirefault.core.yaml_text import dump_yaml
 from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile, load_experiment
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, plan_experiment
-from wirefault.experiments.search.trials import planned_search
+from wirefault.experiments.search.trials import MIN_CONTROLS, planned_search
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.planner import NextExperiment
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
@@ -81,6 +81,11 @@ def write_next(source: AgentSource, number: int, experiment: NextExperiment) -> 
 
 def plan_next(plan: ExperimentPlan, budget: int, choice: Terms, *, every_question: bool) -> ExperimentPlan:
     """The search for the next experiments, with the control alone. Raises ``InputError``."""
+    if budget <= (calm_episodes := max(MIN_CONTROLS, len(plan.prompts))):
+        raise InputError(
+            f"--budget {budget}: the control alone runs {calm_episodes} episodes; allow more, or name fewer"
+            " prompts by --only"
+        )
     calm = plan.configuration.settings.model_copy(update={"shadow": "", "faults": ""})
     control = PlannedArm(CONTROL, calm, tuple(plan.experiment.steady), episodes=())
     terms = {"budget": budget, "choice": asdict(choice), "every_question": every_question}

@@ -1,0 +1,187 @@
+"""``wirefault search next``: propose the next experiments by what memory knows, or run them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirefault.cli.help import Command, option
+from wirefault.cli.options import environ_below
+from wirefault.cli.searching import (
+    PATH,
+    RunOptions,
+    carry_out,
+    change_options,
+    changes_in,
+    hooks_option,
+    run_options,
+    saved_search,
+)
+from wirefault.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wirefault.experiments.plan import ExperimentPlan
+    from wirefault.memory.planner.choose import Terms
+    from wirefault.memory.planner.source import AgentSource
+
+
+@click.command(
+    "next",
+    cls=Command,
+    brief=("run", "budget", "count", "max_risk", "arm", "seed", "workers", "as_json"),
+    examples=(
+        "wirefault search next experiments/lost-replies.yaml",
+        "wirefault search next --run --budget 200",
+    ),
+)
+@click.argument("files", nargs=-1, type=PATH, metavar="[FILE]...")
+@option(
+    "--run", is_flag=True, section="Other", help="Run the proposals one by one, each from the results before."
+)
+@option(
+    "--budget",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    section="Limits",
+    help="With --run: run at most this many episodes, those of the control included.",
+)
+@option(
+    "--count",
+    type=click.IntRange(1, 100),
+    default=5,
+    show_default=True,
+    section="Output",
+    help="Write at most this many proposals for each FILE.",
+)
+@option(
+    "--enough",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    section="Limits",
+    help="Ask nothing more about a fault at a dose after this many episodes.",
+)
+@option(
+    "--max-risk",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    section="Limits",
+    help="Propose nothing with a higher probability of harm.",
+)
+@option(
+    "--beyond-safe",
+    is_flag=True,
+    section="Limits",
+    help="Propose also doses above one that the agent did not survive.",
+)
+@option(
+    "--every-question",
+    is_flag=True,
+    section="Faults",
+    help="Ask also the audit's questions that are not asked by default.",
+)
+@option("--arm", metavar="NAME", default="", section="Faults", help="Take the agent's settings of this arm.")
+@hooks_option
+@change_options
+@run_options
+def next_command(
+    files: tuple[Path, ...],
+    run: bool,
+    budget: int,
+    count: int,
+    enough: int,
+    max_risk: float,
+    beyond_safe: bool,
+    every_question: bool,
+    arm: str,
+    hooks: tuple[str, ...],
+    how: RunOptions,
+    **changed: Any,
+) -> None:
+    """Propose the next experiments by what memory knows, each as a file with its reason and its risk.
+
+    FILE is an experiment, whose agent and prompts are taken; without one, those of ./wirefault.yaml, or of
+    the lab that ships.
+    """
+    from wirefault.memory.planner.choose import Terms
+    from wirefault.memory.planner.source import agent_source, plan_next
+
+    changes, environ = changes_in(**changed), environ_below(how.out)
+    terms = Terms(enough, beyond_safe, max_risk)
+    codes, rows = [], list[dict[str, Any]]()
+    for file in files or (None,):
+        source = agent_source(file, arm)
+        plan = source.plan(changes, environ)
+        if run:
+            search = plan_next(plan, budget, terms, every_question=every_question)
+            codes.append(carry_out(saved_search(search), how, hooks)[0])
+        else:
+            rows += _propose(source, plan, terms, count, every_question, hooks, how.as_json)
+    if how.as_json and not run:
+        click.echo(json.dumps({"proposals": rows}, ensure_ascii=False, allow_nan=False))
+    sys.exit(max(codes, default=0))
+
+
+def _propose(
+    source: AgentSource,
+    plan: ExperimentPlan,
+    terms: Terms,
+    count: int,
+    every_question: bool,
+    hooks: Sequence[str],
+    as_json: bool,
+) -> list[dict[str, Any]]:
+    """Write the best proposals as files and show them."""
+    from wirefault.memory.planner.planner import Planner, add_hooks
+    from wirefault.memory.planner.source import write_next
+    from wirefault.memory.store import Memory
+    from wirefault.report.search import risk_text
+
+    memory = Memory(plan.configuration.logs)
+    episodes = memory.episodes() if memory.exists else []
+    planner = Planner(episodes, memory.own_outcomes(), terms, every_question=every_question)
+    add_hooks(planner, hooks)
+    cells = planner.cells([prompt.key for prompt in plan.prompts])
+    where = source.file or "the agent"
+    if not cells:
+        raise InputError(
+            f"{where}: memory has no clean episode of these prompts, so their calls are unknown; run the"
+            " agent once and wirefault memory rebuild, or let the search run: wirefault search next --run"
+        )
+    chosen = list(islice(planner.proposals(cells), count))
+    if not chosen:
+        click.echo(f"{where}: nothing is worth another episode", err=as_json)
+    rows = []
+    for number, proposal in enumerate(chosen, 1):
+        experiment = planner.experiment(source.data, proposal)
+        path = write_next(source, number, experiment)
+        checks = [check.name for check in experiment.checks]
+        click.echo(f"{path}: {experiment.experiment['title']}", err=as_json)
+        click.echo(f"  {proposal.reason}: {proposal.because}", err=as_json)
+        click.echo(f"  risk {risk_text(proposal.risk)}: {proposal.risk.evidence}", err=as_json)
+        if checks:
+            click.echo(f"  checks added: {', '.join(checks)}", err=as_json)
+        measured = {each.name: each.measure for each in experiment.metrics if each.measure}
+        others = [each.name for each in experiment.metrics if not each.measure]
+        watched = ", ".join(f"{name} ({measure})" for name, measure in measured.items())
+        click.echo(f"  to watch: {watched}; not measured: {', '.join(others)}", err=as_json)
+        rows.append(
+            {
+                "file": str(path),
+                "title": experiment.experiment["title"],
+                "reason": proposal.reason,
+                "because": proposal.because,
+                "risk": asdict(proposal.risk),
+                "checks": checks,
+                "metrics": {"measured": measured, "not_measured": others},
+            }
+        )
+    return rows
