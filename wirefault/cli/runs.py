@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,16 +32,22 @@ if TYPE_CHECKING:
     from wirefault.experiments.run_experiment import ExperimentResult
     from wirefault.judging.judge import ByControl
     from wirefault.judging.summary import Summary
+    from wirefault.report.page.parts import PageContent
 
 _CODES = {"not worse": 0, "worse": DEVIATED, "unknown": UNKNOWN}
 _QUESTION = re.compile(r"q\d+(\.r\d)?")
 _json = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-def _recording(name: str, out: Path | None) -> Recording:
-    from wirefault.experiments.recorded import open_recording
+def _recording(name: str, out: Path | None, files: Sequence[Path] = ()) -> Recording:
+    """Open a recording. ``files``: the experiment's file, whose functions then run."""
+    from wirefault.experiments.recorded import open_recording, recording_of
 
     environ = environ_below(out)
+    if files and name in saved_ids(logs_in(environ)):
+        from wirefault.cli.running import saved_experiment
+
+        return recording_of(saved_experiment(name, out, files))
     return open_recording(logs_in(environ), name, environ)
 
 
@@ -275,25 +282,35 @@ def report_command(
     if (code := _report_tournament(run, out, as_json, junit, html, md)) is not None:
         sys.exit(code)
     name = _resolved(run, out)
+    logs = logs_in(environ_below(out))
+    files = [file] if file else []
+    # one recording for all outputs, since it remembers what its histories show
+    recording = cache(lambda: _recording(name, out, files))
+    judged = cache(lambda: _judged(name, out, as_json, recording))
+    content = cache(lambda: _page_content(recording(), judged))
     if html is not None or md is not None:
         from wirefault.report.page.markdown import markdown
-        from wirefault.report.page.write import page_content, write_page_to
+        from wirefault.report.page.write import write_page_to
 
-        recording = _recording(name, out)
-        content = page_content(recording)
         if html is not None:
-            write_page_to(content, html)
+            write_page_to(content(), html)
             click.echo(f"page: {html}", err=True)
         if md is not None:
-            _write_output("--md", md, markdown(content, recording))
+            _write_output("--md", md, markdown(content(), recording()))
     if otlp is not None:
         from wirefault.report.telemetry.export import export
 
-        click.echo(f"spans exported: {export(_recording(name, out), otlp)}", err=True)
-    logs = logs_in(environ_below(out))
-    if junit is None and name in saved_ids(logs) and _show_search(name, out, as_json):
+        click.echo(f"spans exported: {export(recording(), otlp)}", err=True)
+
+    def figures() -> Mapping[str, Any]:
+        """Return the part of the JSON that the page shows."""
+        from wirefault.report.page.write import page_json
+
+        return page_json(recording(), content)
+
+    if junit is None and name in saved_ids(logs) and _show_search(name, out, as_json, figures):
         return
-    result = _judged(name, out, as_json, [file] if file else []) if name in saved_ids(logs) else None
+    result = judged() if name in saved_ids(logs) else None
     if junit is not None:
         from wirefault.report.experiment import junit as junit_text
 
@@ -303,9 +320,9 @@ def report_command(
     # a document on standard output is alone there
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
         if result:
-            code = _show_report(result, out, as_json, lambda: _figures(name, out))
+            code = _show_report(result, out, as_json, figures)
         else:
-            code = _verify_run(name, logs, "", as_json, figures=lambda: _figures(name, out))
+            code = _verify_run(name, logs, "", as_json, figures=figures)
     sys.exit(code)
 
 
@@ -353,15 +370,21 @@ def _write_output(option_name: str, file: str, text: str) -> None:
         raise InputError(f"{option_name} {file}: {error.strerror}") from None
 
 
-def _judged(name: str, out: Path | None, as_json: bool, files: Sequence[Path] = ()) -> ExperimentResult:
-    from wirefault.cli.running import saved_experiment
+def _judged(
+    name: str, out: Path | None, as_json: bool, recording: Callable[[], Recording]
+) -> ExperimentResult:
+    """Judge the recorded experiment again; exit if one of its files was altered."""
     from wirefault.experiments.run_experiment import judged_again
 
     _unaltered(logs_in(environ_below(out)), name, as_json)
-    return judged_again(saved_experiment(name, out, files))
+    saved = recording().experiment
+    assert saved is not None
+    return judged_again(saved)
 
 
-def _show_search(name: str, out: Path | None, as_json: bool) -> bool:
+def _show_search(
+    name: str, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]]
+) -> bool:
     """Show the answer of a search; False for other experiments."""
     from wirefault.cli.running import saved_experiment
     from wirefault.experiments.search.run_search import answer_of
@@ -373,18 +396,18 @@ def _show_search(name: str, out: Path | None, as_json: bool) -> bool:
         return False
     result = answer_of(saved)
     if as_json:
-        _print_object({**result.as_json(), **_figures(name, out), "evidence": saved.evidence.as_json()})
+        _print_object({**result.as_json(), **figures(), "evidence": saved.evidence.as_json()})
     else:
         for line in (saved.plan.experiment.title, *search_lines(result), f"evidence: {saved.evidence.text}"):
             click.echo(line)
     sys.exit(result.code)
 
 
-def _figures(name: str, out: Path | None) -> Mapping[str, Any]:
-    """Return the part of the JSON that the page shows."""
-    from wirefault.report.page.write import page_json
+def _page_content(recording: Recording, judged: Callable[[], ExperimentResult]) -> PageContent:
+    """Describe the page; the template engine is slow to import."""
+    from wirefault.report.page.write import page_content
 
-    return page_json(_recording(name, out))
+    return page_content(recording, lambda _: judged())
 
 
 def _show_report(
@@ -469,7 +492,7 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
         sys.exit(_verify_run(name, logs, prompts, as_json, event))
     _unaltered(logs, name, as_json)
     different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs)]
-    code = _show_report(_judged(name, out, as_json), out, as_json)
+    code = _show_report(_judged(name, out, as_json, lambda: _recording(name, out)), out, as_json)
     for line in different:
         click.echo(f"differs from the recorded outcome: {line}", err=True)
     sys.exit(UNKNOWN if different else code)

@@ -10,7 +10,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -24,7 +24,8 @@ from wirefault.audit.result import read_audit
 from wirefault.core.errors import InputError, UserError
 from wirefault.core.files import UnsafeFileError, replace_shared
 from wirefault.experiments.recorded import Recording, open_recording
-from wirefault.experiments.run_experiment import judged_again
+from wirefault.experiments.run_experiment import ExperimentResult, judged_again
+from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.search.run_search import answer_of
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
@@ -70,8 +71,13 @@ def write_page_to(content: PageContent, file: Path) -> None:
         raise InputError(f"--html {file}: {error.strerror}") from None
 
 
-def page_content(recording: Recording) -> PageContent:
-    """Describe a run, an experiment or an audit. Raises ``InputError`` if its histories cannot be read."""
+def page_content(
+    recording: Recording, judged: Callable[[SavedExperiment], ExperimentResult] = judged_again
+) -> PageContent:
+    """Describe a run, an experiment or an audit. Raises ``InputError`` if its histories cannot be read.
+
+    ``judged`` returns the result of an experiment.
+    """
     saved = recording.experiment
     if saved is None:
         return run_content(recording, next(iter(recording.arms.values())), recording.id)
@@ -81,18 +87,18 @@ def page_content(recording: Recording) -> PageContent:
         return search_content(recording, saved, answer_of(saved))
     if saved.plan.is_plain_run:
         return run_content(recording, recording.arm(None), saved.plan.experiment.title)
-    return experiment_content(recording, saved, judged_again(saved))
+    return experiment_content(recording, saved, judged(saved))
 
 
-def page_json(recording: Recording) -> dict[str, Any]:
+def page_json(recording: Recording, content: Callable[[], PageContent]) -> dict[str, Any]:
     """Return the part of a recording's JSON that its page shows: the figures, and an audit's answers.
 
-    The figures are None if the page cannot be made.
+    The figures are None if ``content`` raises, since the page cannot be made.
     """
     saved = recording.experiment
     try:
         audit = audit_as_json(read_audit(saved), []) if saved is not None and is_audit(saved) else {}
-        return {**audit, "figures": page_content(recording).figures}
+        return {**audit, "figures": content().figures}
     except UserError:
         return {"figures": None}
 
