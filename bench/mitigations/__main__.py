@@ -7,6 +7,7 @@ import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from bench.mitigations.cells import FAMILIES, Family, Trial
 from bench.mitigations.measuring import measure_arm, prepare, prepare_restate, tables_of
 from bench.mitigations.page import page
 from wirefault.experiments.arms import ArmFacts
+from wirefault.judging.rates import Rate
 
 PAGE = ROOT / "docs" / "mitigations.md"
 MEASURED = Path(__file__).with_name("measured.json")
@@ -28,17 +30,19 @@ def main() -> int:
     names = [family.name for family in FAMILIES]
     parser.add_argument("--family", action="append", choices=names, help="measure only this family")
     parser.add_argument("--arm", help="measure one arm again and compare it with the page; write nothing")
+    parser.add_argument("--check", action="store_true", help="as --arm, for every arm of the families")
     parser.add_argument("--trial", help="measure only under this fault")
     parser.add_argument("--page", action="store_true", help="write the page from the last measurement")
     parser.add_argument("--at-once", type=int, default=_AT_ONCE, help=f"arms at once; default {_AT_ONCE}")
     options = parser.parse_args()
-    if options.arm:
-        return _repeat(options)
+    families = [each for each in FAMILIES if each.name in (options.family or names)]
+    if options.arm or options.check:
+        return _repeat(families, options)
     measured = read_cells(MEASURED)
     failed = 0
     if not options.page:
-        for family in FAMILIES:
-            if family.name in (options.family or names) and not family.recovery:
+        for family in families:
+            if not family.recovery:
                 trials = _chosen(family, options.trial)
                 if not trials:
                     continue
@@ -105,25 +109,41 @@ def as_json(family: Family, facts: Mapping[str, Mapping[str, ArmFacts]]) -> dict
     }
 
 
-def _repeat(options: Namespace) -> int:
-    """Measure one arm again; say for each fault whether its success is within the page's interval."""
-    family = next(each for each in FAMILIES if options.arm in each.arms)
-    if family.recovery:
-        sys.exit("its model is recorded: python -m pytest tests/e2e/real_model replays it")
-    trials = _chosen(family, options.trial)
-    with tempfile.TemporaryDirectory(prefix="mitigations-") as home:
-        facts = measure_arm(options.arm, family, trials, Path(home) / "arm")
-    outside = 0
+def _repeat(families: Sequence[Family], options: Namespace) -> int:
+    """Measure arms again; say for each cell whether its success is within the page's interval."""
+    chosen = [(each, arm) for each in families for arm in each.arms if options.arm in (None, arm)]
+    if not chosen:
+        sys.exit(f"--arm {options.arm}: unknown arm of these families")
+    within: list[bool] = []
+    for family, arm in chosen:
+        if family.recovery:
+            print(f"{arm}: its model is recorded: python -m pytest tests/e2e/real_model replays it")
+            continue
+        within += _repeated_cells(family, arm, _chosen(family, options.trial))
+    print(f"{sum(within)} of {len(within)} cells within their intervals")
+    return 0 if all(within) else 1
+
+
+def _repeated_cells(family: Family, arm: str, trials: Sequence[Trial]) -> list[bool]:
+    """Measure these cells of the arm again; return for each whether it is within its interval."""
+    if not trials:
+        return []
+    facts = _measured_family(replace(family, arms=[arm]), trials, 1).get(arm, {})
+    within = []
     for trial in trials:
-        rate = facts[trial.name].success
+        rate = facts[trial.name].success if trial.name in facts else None
         cell = read_cells(MEASURED).get(family.name, {}).get(trial.name, {}).get("table", {}).get("arms", ())
-        before = next((each["success"] for each in cell if each["arm"] == options.arm), None)
-        share = rate.k / rate.n if rate.n else None
-        is_within = before is not None and share is not None and before["low"] <= share <= before["high"]
-        outside += not is_within
+        before = next((each["success"] for each in cell if each["arm"] == arm), None)
+        is_within = before is not None and rate is not None and _is_within(rate, before)
+        within.append(is_within)
         word = "within" if is_within else "outside"
-        print(f"{options.arm}, {trial.name}: {rate.k} of {rate.n}, {word} {before}")
-    return 1 if outside else 0
+        counts = f"{rate.k} of {rate.n}" if rate else "not measured"
+        print(f"{arm}, {trial.name}: {counts}, {word} {before}", flush=True)
+    return within
+
+
+def _is_within(rate: Rate, before: Mapping[str, Any]) -> bool:
+    return bool(rate.n) and before["low"] <= rate.k / rate.n <= before["high"]
 
 
 if __name__ == "__main__":
