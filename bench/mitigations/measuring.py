@@ -132,7 +132,9 @@ def _tools_link(port: int) -> dict[str, Any]:
 def _served(arm: str, port: int, python: Path, wiring: Wiring, lab: Lab) -> Iterator[None]:
     addresses = {k: v for link in wiring.links for k, v in link_variables(link, lab.topology).items()}
     environ = {**os.environ, "OPENAI_API_KEY": "none-needed", "OTEL_SDK_DISABLED": "true", **addresses}
-    process = subprocess.Popen([python, CLIENTS, arm, str(port)], env=environ, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [python, CLIENTS, arm, str(port)], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     try:
         _wait_for(process, port, arm)
         yield
