@@ -38,6 +38,7 @@ from wirefault.report.page import comparisons
 from wirefault.report.page.charts import provenance
 from wirefault.report.page.comparisons import comparison_content, first_difference
 from wirefault.report.page.episode import Sides
+from wirefault.report.page.experiments import beyond_statements
 from wirefault.report.page.figures import busy_seconds
 from wirefault.report.page.findings import causing_requests, extra_row
 from wirefault.report.page.helps import HELPS
@@ -336,6 +337,13 @@ def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path
     matrix = content.matrix
     words = {cell.word for _, cells in matrix.rows for cell in cells if cell} if matrix else set()
     assert words == {check["verdict"] for check in document["checks"]}
+
+
+def test_verdict_held_does_not_hide_a_harmful_finding(tmp_path: Path) -> None:
+    sentence = "".join(beyond_statements(page_content(doubled_order(tmp_path)).findings))
+    assert sentence.startswith(" No statement excludes this HARM: the lab injected lose_reply into shop: ")
+    assert sentence.endswith(" (in this episode).")
+    assert list(beyond_statements([])) == []
 
 
 def test_junit_links_each_failure_to_its_episode_on_the_page(tmp_path: Path) -> None:

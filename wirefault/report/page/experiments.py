@@ -39,6 +39,7 @@ from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
     cost_rows,
+    culprit_text,
     example_text,
     finding_cards,
     further,
@@ -143,7 +144,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
         kind="experiment",
         tone=VERDICT_TONES.get(verdict, "open"),
         verdict=verdict,
-        sentence=_sentence(seen),
+        sentence=Phrase(_sentence(seen), *(beyond_statements(cards) if verdict == "held" else ())),
         facts=list(_facts(seen, arms)),
         commands=[
             (
@@ -246,7 +247,12 @@ def _counted_sentence(seen: _Seen, check: Check, outcome: str, under: str) -> li
 
 def _held_sentence(seen: _Seen) -> Phrase:
     """Say how many statements held, under what, and how rare the smallest arm shows a failure to be."""
-    parts: list[str] = ["All ", Figure(count_text(len(seen.checks), "statement"), "checks"), " held"]
+    alone = len(seen.checks) == 1
+    parts: list[str] = [
+        "The " if alone else "All ",
+        Figure(count_text(len(seen.checks), "statement"), "checks"),
+        " held",
+    ]
     if seen.faults:
         parts.append(f", under {_faults_in(seen, list(seen.faults))}")
     judged = {name: sum(each.is_judged for each in all) for name, all in seen.by_arm.items()}
@@ -258,6 +264,14 @@ def _held_sentence(seen: _Seen) -> Phrase:
         parts += [": what none of them showed happens in at most ", Figure(rate, *at, "ruled_out")]
         parts += [" of episodes (", Figure(percent(CONFIDENCE), *at, "confidence"), " confidence)"]
     return Phrase(*parts, ".")
+
+
+def beyond_statements(cards: Sequence[FindingCard]) -> Iterator[str]:
+    """Yield a sentence about the worst finding where all statements held: none was broken by it."""
+    worst = next((card for card in cards if card.severity in ("harmful", "risky")), None)
+    if worst is not None:
+        finding = Phrase(*culprit_text(worst), " (", worst.seen, ")")
+        yield from (f" No statement excludes this {worst.word}: ", finding, ".")
 
 
 def _faults_in(seen: _Seen, arms: Sequence[str]) -> str:
