@@ -108,6 +108,44 @@ def test_scenario_takes_effect_until_it_is_disabled(server: Served) -> None:
     assert server.chat("scenario", PARIS)["failure_mode"] is None
 
 
+FIELDS = {
+    name: set(text.split())
+    for name, text in {
+        "chat": "session_id response status natural_status failure_mode failure_injection_applied"
+        " natural_response processing_time_ms token_count model_used metadata interaction_id",
+        "turn": "id timestamp request response status natural_status natural_response failure_mode"
+        " failure_injection_applied processing_time_ms token_count recoveries",
+        "recovery": "recovery_strategy attempt_number success recovery_data notes recovery_time_ms",
+        "state": "conversation_history context failure_count recovery_count checkpoints",
+        "analytics": "time_range_hours failure_counts status_distribution average_processing_time_ms"
+        " total_interactions",
+        "scenario": "name description failure_type config enabled created_at updated_at",
+    }.items()
+}
+
+
+def test_replies_have_every_field_of_the_list(server: Served) -> None:
+    body = {"context": {"case": 7}, "max_tokens": 500, "model": "scripted-diligent"}
+    chat = server.chat("fields", PARIS, failure_mode="service_unavailable", recovery="retry(model=4)", **body)
+    assert set(chat) == FIELDS["chat"]
+    assert {"conversation_length", "context_preserved", "injected_failure", "failure_probability"} <= set(
+        chat["metadata"]
+    )
+    history = server.call("GET", "/api/v1/sessions/fields/history").json()
+    [turn] = history["interactions"]
+    assert set(turn) == FIELDS["turn"] and set(history["current_state"]) == FIELDS["state"]
+    assert history["current_state"]["context"] == {"case": 7}
+    assert FIELDS["recovery"] <= set(turn["recoveries"][0])
+    assert set(server.call("GET", "/api/v1/analytics/failures").json()) == FIELDS["analytics"]
+    status = server.call("GET", "/api/v1/system/status").json()
+    assert set(status) == {"status", "components", "active_failure_modes", "version"}
+    assert set(status["components"]) == {"redis", "database", "agent_service"}
+    off = {"name": "off", "failure_type": "delay", "config": {"probability": 0}, "enabled": False}
+    assert FIELDS["scenario"] <= set(server.call("POST", "/api/v1/failure-scenarios", off).json())
+    tried = server.call("POST", "/api/v1/test-failure/off_topic?test_message=What+is+2+%2B+3%3F").json()
+    assert set(tried) == {"test_session_id", "failure_mode", "test_message", "response"}
+
+
 def test_reset_begins_another_conversation_in_another_world(server: Served) -> None:
     server.chat("anew", SEND)
     assert server.call("POST", "/api/v1/chat/reset/anew").status_code == 200
