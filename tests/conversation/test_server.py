@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -14,6 +17,9 @@ import requests
 
 from tests.conversation.served import PATIENCE_S, Served
 from tests.support import until
+from wirefault.conversation.chat import MESSAGES_A_MINUTE
+from wirefault.conversation.serving import own_names
+from wirefault.conversation.store import CHECKPOINT_S, RATE_S, STATE_S, Store
 
 pytestmark = pytest.mark.slow
 PARIS, SEND = (
@@ -196,6 +202,37 @@ def test_token_is_needed_except_for_health_and_docs(server: Served) -> None:
     assert (
         "/api/v1/failure-scenarios" in requests.get(f"{url}/openapi.json", timeout=PATIENCE_S).json()["paths"]
     )
+
+
+def test_too_many_messages_of_a_minute_are_refused(server: Served) -> None:
+    store = Store(f"sqlite:///{server.state / 'conversations.db'}", time.time)
+    for minute in (0, 1):  # also if the next one begins
+        key = f"rate_limit:hasty:{int(time.time() / RATE_S) + minute}"
+        store.values.put(key, MESSAGES_A_MINUTE, 2 * RATE_S)
+    store.close()
+    refused = server.call("POST", "/api/v1/chat", {"session_id": "hasty", "message": PARIS})
+    assert refused.status_code == 429 and str(MESSAGES_A_MINUTE) in refused.text
+    assert server.chat("patient", PARIS)["status"] == "success"
+
+
+def test_metrics_and_views_are_filled_by_turns(server: Served) -> None:
+    server.chat("viewed", PARIS, failure_mode="service_unavailable")
+    recovery = "fallback(model=scripted-diligent)"
+    server.chat("viewed", PARIS, failure_mode="service_unavailable", recovery=recovery)
+    with closing(sqlite3.connect(f"file:{server.state / 'conversations.db'}?mode=ro", uri=True)) as database:
+        query = "SELECT failure_mode, failures, recovered FROM failure_analysis WHERE session_id = 'viewed'"
+        assert database.execute(query).fetchall() == [("service_unavailable", 2, 1)]
+        metrics = dict(database.execute("SELECT metric_type, average FROM system_health"))
+        values = database.execute("SELECT key, expires_at FROM session_values WHERE key LIKE '%:viewed'")
+        left = {key.partition(":")[0]: expires_at - time.time() for key, expires_at in values}
+    assert metrics["processing_time_ms"] > 0
+    assert left["state"] == pytest.approx(STATE_S, abs=PATIENCE_S)
+    assert left["pre_request"] == pytest.approx(CHECKPOINT_S, abs=PATIENCE_S)
+
+
+def test_variables_of_other_conversation_labs_are_known() -> None:
+    environ = {"AI_BASE_URL": "http://127.0.0.1:9/v1", "AI_MODEL": "theirs", "GROQ_MODEL": "ours"}
+    assert own_names(environ) == {"MODEL_BASE_URL": "http://127.0.0.1:9/v1"}
 
 
 def test_second_server_in_the_folder_is_refused(server: Served) -> None:

@@ -199,9 +199,11 @@ def _for_conversations(command: str, toxiproxy: str) -> tuple[Configuration, Cho
             f"{command} needs {error.name}: pip install 'wirefault[lab,conversation]'"
         ) from None
     chances = ("toxic_prob", "error_prob")
+    from wirefault.conversation.serving import own_names
+
     surroundings = load_configuration(os.environ).environ
     quiet = {name: 0 for name in chances if name.upper() not in surroundings}
-    configuration = load_configuration(os.environ, quiet)
+    configuration = load_configuration({**own_names(surroundings), **os.environ}, quiet)
     require_packages(configuration.wiring)
     check_version(configuration.state)
     check_effects(configuration.effects)

@@ -7,7 +7,7 @@ import json
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,8 @@ from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.configuration import Configuration
 
 TOKEN_FILE = "conversation.token"
+# as other conversation labs call them
+_NAMES = {"AI_BASE_URL": "MODEL_BASE_URL", "AI_MODEL": "GROQ_MODEL", "AI_API_KEY": "MODEL_API_KEY"}
 
 
 def run_of(state: Path, clock: Callable[[], float] = time.time) -> str:
@@ -48,6 +50,11 @@ def run_of(state: Path, clock: Callable[[], float] = time.time) -> str:
 def new_run_id(clock: Callable[[], float] = time.time) -> str:
     """Return an id that sorts by time."""
     return time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock())) + secrets.token_hex(3)
+
+
+def own_names(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are set by the names of other conversation labs alone, by ours."""
+    return {ours: environ[name] for name, ours in _NAMES.items() if name in environ and ours not in environ}
 
 
 def serve_conversations(
