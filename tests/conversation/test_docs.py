@@ -16,7 +16,7 @@ LINES = [
     line
     for block in re.findall(r"```sh\n(.*?)```", PAGE, flags=re.DOTALL)
     for line in block.splitlines()
-    if not line.startswith(("pip", "wirefault"))
+    if not line.startswith(("pip", "wirefault", "docker"))
 ]
 
 
