@@ -38,10 +38,12 @@ def test_episode_by_the_number_that_the_run_printed(tmp_path: Path) -> None:
     runs = SavedRuns(tmp_path / "logs")
     runs.run("run-1", "SF", ["e0", "e1"], places=[2, 18])  # type: ignore[arg-type]
     assert json.loads(show(tmp_path, "run-1", "18", "--json").output)["episode"] == "e1"
+    # no prompt with this number was run: the first of those that were
+    assert json.loads(show(tmp_path, "run-1", "1", "--json").output)["episode"] == "e0"
     assert json.loads(show(tmp_path, "run-1", "2", "--json").output)["episode"] == "e0"
     listed = show(tmp_path, "run-1").output
     assert listed.startswith(" 2/18") and "\n18/18" in listed
-    assert "has no episode '1'" in show(tmp_path, "run-1", "1").output
+    assert "has no episode '3'" in show(tmp_path, "run-1", "3").output
 
 
 def test_latest_is_newest_and_lists_all_episodes(folder: Path) -> None:

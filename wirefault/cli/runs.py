@@ -101,8 +101,8 @@ def show_command(
 ) -> None:
     """Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.
 
-    EPISODE is its key or the number that the run printed; without one all episodes are listed. A question of
-    an audit can come alone: wirefault show q07 is wirefault show latest q07.
+    EPISODE is its key, the number that the run printed, or else its place from 1; without one all episodes
+    are listed. A question of an audit can come alone: wirefault show q07 is wirefault show latest q07.
     """
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console

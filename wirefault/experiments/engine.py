@@ -170,5 +170,5 @@ def _carry_out(
     whole = str(saved.prompts_file(arm)) if how.verbose else ""
     source = PromptsSource(str(saved.write_prompts(prompts, run_id)))
     log = ProcessLog(plan.configuration.logs, saved.folder / f"{run_id}.txt")
-    part = document(source, is_part=plan.is_plain_run, all_prompts=whole)
+    part = document(source, is_part=plan.is_plain_run, is_portion=True, all_prompts=whole)
     return lab.run(part, None if how.verbose else log, lane)

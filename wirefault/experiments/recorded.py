@@ -102,12 +102,17 @@ class RecordedArm:
         return dict(enumerate(self.episodes, start=1))
 
     def episode_named(self, name: str) -> str:
-        """The key of an episode, given by key or by number. Raises ``InputError``."""
+        """The key of an episode, given by key, by number, or else by its place from 1 among the recorded ones.
+
+        Raises ``InputError``.
+        """
         recorded = self.episodes
         if name in recorded:
             return name
         if name.isdecimal() and (key := self.numbered_episodes.get(int(name))):
             return key
+        if name.isdecimal() and 1 <= int(name) <= len(recorded):
+            return recorded[int(name) - 1]
         if not recorded and self.experiment is not None:
             raise InputError(
                 f"{self._text} has no finished episode;"

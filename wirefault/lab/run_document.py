@@ -32,6 +32,8 @@ class RunDocument:
     """The fault set as the user named it."""
     is_part: bool = False
     """Other runs have the other prompts; the launcher prints the summary."""
+    is_portion: bool = False
+    """The prompts were dealt from a larger file, so their places say nothing."""
     control_in: str = ""
     """The experiment with a control, beside which the run is judged later."""
     all_prompts: str = ""

@@ -122,6 +122,10 @@ class Prompts:
     """A line for each part of another tool's file that has no counterpart here."""
     source: PromptsSource = field(default_factory=PromptsSource)
 
+    def as_part(self) -> Prompts:
+        """Return the prompts without places, which in a portion of a larger file say nothing."""
+        return replace(self, entries=[replace(each, place=0) for each in self.entries])
+
 
 def load_prompts(
     path: Path,
