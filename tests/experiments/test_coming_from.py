@@ -402,7 +402,7 @@ def test_page_builders_are_faults_with_triggers() -> None:
 
 @pytest.mark.parametrize(
     ("title", "count"),
-    [("Recovery laboratory", 9), ("aimock", 6), ("mcp-chaos", 10), ("pytest-resilience-agent", 9)],
+    [("Recovery laboratory", 10), ("aimock", 6), ("mcp-chaos", 10), ("pytest-resilience-agent", 9)],
 )
 def test_page_faults_of_other_tools_exist(title: str, count: int) -> None:
     links = Links([*lab_links(), Link("files", STDIO, "mcp", ("FILES_MCP",))])

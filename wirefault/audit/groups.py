@@ -33,7 +33,7 @@ class FindingGroup:
     @property
     def sentence(self) -> str:
         """The finding's text; durations that differ are a range."""
-        return _with_ranges([answer.worst.text for answer in self.answers if answer.worst])
+        return with_ranges([answer.worst.text for answer in self.answers if answer.worst])
 
     @property
     def ids(self) -> list[str]:
@@ -85,7 +85,7 @@ def _sentences_by_call(answers: Sequence[Answer]) -> dict[str, list[str]]:
     return {call: list(sentences) for call, sentences in by_call.items()}
 
 
-def _with_ranges(texts: Sequence[str]) -> str:
+def with_ranges(texts: Sequence[str]) -> str:
     """Return the first text, with a range for each duration that differs in the others."""
     columns = list(zip(*(_DURATION.findall(text) for text in texts), strict=True))
     durations = iter(columns)

@@ -102,7 +102,7 @@ class RecordedArm:
         return dict(enumerate(self.episodes, start=1))
 
     def episode_named(self, name: str) -> str:
-        """The key of an episode, given by key, by number, or else by its place from 1 among the recorded ones.
+        """The key of an episode, given by key, by number, or else by place from 1 among the recorded ones.
 
         Raises ``InputError``.
         """

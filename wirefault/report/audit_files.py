@@ -93,6 +93,7 @@ def _group_as_json(group: FindingGroup, result: AuditResult) -> dict[str, Any]:
         "severity": group.worst.severity,
         "finding": group.worst.rule,
         "text": group.text,
+        "sentence": group.sentence,
         "questions": group.ids,
         "calls": list(dict.fromkeys(answer.ask.call.text for answer in group.answers)),
         "seen": seen,

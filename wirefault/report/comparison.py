@@ -88,7 +88,7 @@ def comparison_sentences(arm: ArmComparison) -> Iterator[str]:
         sure = f"{percent(arm.confidence)} interval"
         yield f"difference of the success rates: {difference_text(arm.success)} ({kind}; {sure})"
     if arm.open:
-        yield f"without an outcome in one of them: {arm.open}; they are excluded and could decide"
+        yield f"episodes without an outcome on both sides: {arm.open}; left out, and they could decide"
     if arm.unmatched:
         yield f"episodes that only one of them has: {arm.unmatched}"
     if arm.success is None:

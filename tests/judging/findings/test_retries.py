@@ -17,11 +17,11 @@ BUSY = request(status=429, retry_after=2.0)
 @pytest.mark.parametrize(
     ("retry_after", "gap", "text"),
     [
-        (2.0, 0.5, "490 ms after a Retry-After of 2 s (429)"),
-        (0.2, 0.182, "172 ms after a Retry-After of 200 ms (429)"),
-        (90.0, 12.01, "12 s after a Retry-After of 90 s (429)"),
-        (600.0, 12.01, "12 s after a Retry-After of 10 minutes (429)"),
-        (3.47123e8, 0.5, "490 ms after a Retry-After in 11 years (429)"),
+        (2.0, 0.5, "after 490 ms, before a Retry-After of 2 s ended (429)"),
+        (0.2, 0.182, "after 172 ms, before a Retry-After of 200 ms ended (429)"),
+        (90.0, 12.01, "after 12 s, before a Retry-After of 90 s ended (429)"),
+        (600.0, 12.01, "after 12 s, before a Retry-After of 10 minutes ended (429)"),
+        (3.47123e8, 0.5, "after 490 ms, before a Retry-After in 11 years ended (429)"),
     ],
 )
 def test_retry_before_retry_after(retry_after, gap, text):
@@ -34,7 +34,7 @@ def test_clock_is_named_where_the_caller_has_another() -> None:
     again = request(0.5, fingerprint="f1", try_=2)
     callers = [tried("shop", start=100.0, ms=12, status=429), tried("shop", start=100.5, try_=2)]
     [text] = observed(HASTY_RETRY, busy, again, *callers)
-    assert text.endswith("490 ms after a Retry-After of 2 s (429, by the gateway's clock)")
+    assert text.endswith("after 490 ms, before a Retry-After of 2 s ended (429, by the gateway's clock)")
 
 
 QUOTA = '{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}'

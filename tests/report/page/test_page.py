@@ -69,7 +69,7 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     assert finding.who.endswith("; the lab injected lose_reply")
     assert finding.example == "episode 1: “Order tea”"
     assert [reply[:8] for reply in finding.replies] == ['{ "id": ']
-    start = "The lab injected lose_reply into shop: POST /orders; the agent's code or HTTP client: "
+    start = "The lab injected lose_reply into shop: POST /orders. The agent's code or HTTP client: "
     assert content.sentence.startswith(start)
     header = page_html(content).partition("</header>")[0]
     row = re.search(r'href="#finding-1">(.*?)</tr>', header, re.DOTALL)
@@ -85,12 +85,12 @@ def test_comparison_says_who_reacted_on_which_side(tmp_path: Path) -> None:
     first, second = killed_order(tmp_path), doubled_order(tmp_path)
     content = comparison_content(first, second, compare(side_of(first), side_of(second)))
     [card] = [each for each in content.findings if each.seen.endswith("1 of 1 episode of the second")]
-    assert card.actor == "agent's code or HTTP client"
+    assert card.actor == "agent's code or HTTP client, in the second"
     assert card.seen == "in 0 of 1 episode of the first, in 1 of 1 episode of the second"
     assert [row.name for row in card.costs] == [
         "this episode in the second",
         "in the first",
-        "more in the second",
+        "the second less the first",
     ]
     assert card.injected.endswith("second: the lab injected lose_reply into shop: POST /orders")
     assert [node.sides.agent for node in card.both_sides if node.sides] == [("nothing", "", "")]
@@ -101,11 +101,13 @@ def test_comparison_says_who_reacted_on_which_side(tmp_path: Path) -> None:
 def test_comparison_says_that_the_second_side_repeats_with_a_key(tmp_path: Path) -> None:
     first, second = doubled_order(tmp_path), doubled_order(tmp_path, run_id="run-f", key="k")
     content = comparison_content(first, second, compare(side_of(first), side_of(second)))
-    with_key = "1 write sent again with the same idempotency key, by which the upstream can recognise it"
-    assert dict(content.facts)["sent again"] == (
-        f"first: 1 write sent again with no idempotency key; second: {with_key}"
-    )
+    write = "1 write, declared or probable, sent again with"
+    with_key = f"{write} the same idempotency key, by which the upstream can recognise it"
+    no_key = f"{write} no idempotency key"
+    assert dict(content.facts)["sent again"] == f"first: {no_key}; second: {with_key}"
+    assert content.verdict == "not judged, fewer findings in the second"
     assert content.findings[0].other_side == f"in the second, no such finding: {with_key}"
+    assert '"id": 1' in content.findings[0].other_replies[0]
 
 
 @pytest.mark.parametrize(
@@ -290,12 +292,14 @@ def test_failed_command_without_an_oracle_is_not_called_fine(tmp_path: Path) -> 
     assert card.who == "the agent's code ended it; the lab injected lose_reply into shop: GET /price"
 
 
-def test_extra_cost_within_the_noise_is_not_called_a_cost(tmp_path: Path) -> None:
+def test_cost_within_the_noise_is_no_difference_and_less_is_less(tmp_path: Path) -> None:
     [example] = Episodes(tmp_path, "run-d").add_arm(failed_command(tmp_path).arm(None))
     control, slow = (replace(example, row={**example.row, "busy_s": s, "calls": 1}) for s in (10.0, 30.0))
     extra = extra_row(replace(example, row={**example.row, "busy_s": 10.5}), control)
-    assert (extra.calls, extra.seconds, extra.tokens) == ("+1 call", "no measurable extra time", "–")
+    assert (extra.calls, extra.tokens) == ("+1 call", "–")
+    assert extra.seconds == "no measurable difference in time"
     assert extra_row(slow, control).seconds == "+20.00 s"
+    assert extra_row(control, slow).seconds == "-20.00 s"
 
 
 def test_repeat_command_names_the_folder_of_the_run(tmp_path: Path) -> None:
@@ -341,7 +345,7 @@ def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path
 
 def test_verdict_held_does_not_hide_a_harmful_finding(tmp_path: Path) -> None:
     sentence = "".join(beyond_statements(page_content(doubled_order(tmp_path)).findings))
-    assert sentence.startswith(" No statement excludes this HARM: the lab injected lose_reply into shop: ")
+    assert sentence.startswith(" No statement excludes this HARM. The lab injected lose_reply into shop: ")
     assert sentence.endswith(" (in this episode).")
     assert list(beyond_statements([])) == []
 

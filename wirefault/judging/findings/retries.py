@@ -49,8 +49,8 @@ def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
             # the caller's own record beside it has other times
             clock = ", by the gateway's clock" if again.caller_record is not None else ""
             text = (
-                f"{first.name} was sent again {span_in_words(waited)} after a Retry-After {span} "
-                f"({first.status}{clock})"
+                f"{first.name} was sent again after {span_in_words(waited)}, "
+                f"before a Retry-After {span} ended ({first.status}{clock})"
             )
             yield Observation(text, first.ids + again.ids)
 

@@ -75,7 +75,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     verdict, tone = _audit_verdict(result, cards)
     counts = _counts(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
-    seconds = clean.figure(f"{clean.card.seconds:.1f} s", "seconds") if clean else "unknown"
+    seconds = clean.figure(f"{clean.row['busy_s']:.2f} s", "busy_s") if clean else "unknown"
     calls = Figure(len(result.clean.calls) if result.clean else 0, "calls")
     arms = [arm_figures("", summary, len(traces))]
     links = link_figures([each.trace for each in traces.values()])
@@ -87,7 +87,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         verdict=verdict,
         sentence=Phrase(*_worst(cards), _audit_sentence(counts)),
         facts=[
-            ("tested", Figure(command, "command")),
+            ("tested", Phrase(Figure(command, "command"), _SCRIPT if _is_scripted(saved) else "")),
             ("under", "one certain fault in each run, compared with two clean runs"),
             ("further answers", _answers_text(counts)),
             ("clean run", Phrase(calls, " calls, ", seconds)),
@@ -114,11 +114,19 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     )
 
 
+_SCRIPT = "; its model is a script of the lab, which stands in for the real one"
+
+
+def _is_scripted(saved: SavedExperiment) -> bool:
+    intercept = saved.plan.configuration.wiring.intercept
+    return intercept is not None and intercept.models == "scripted"
+
+
 def _again(saved: SavedExperiment) -> str:
     """Return the command that asks the same questions again, under the same seed."""
     wiring, options = saved.plan.configuration.wiring, load_options(saved)
     words = [f"--seed={saved.plan.seed}"]
-    if wiring.intercept is not None and wiring.intercept.models == "scripted":
+    if _is_scripted(saved):
         words.append("--scripted")
     known = [question for question in QUESTIONS.values() if not question.needs_resume]
     names = {question.name for question in options.questions if not question.needs_resume}
@@ -172,9 +180,9 @@ def _answers_text(counts: Mapping[str, int]) -> Phrase:
         return Figure(counts[name], "figures", "counts", name)
 
     return Phrase(
-        *(count("note"), " a note, ", count("fine"), " fine, ", count("unknown"), " unknown; alike findings"),
-        *(" are one below: ", count("harmful"), " harmful, ", count("risky"), " risky, "),
-        *(count("wasteful"), " wasteful"),
+        *("notes: ", count("note"), ", fine: ", count("fine"), ", unknown: ", count("unknown"), "; the same"),
+        *(" finding to several questions is one below: ", count("harmful"), " HARM, ", count("risky")),
+        *(" RISK, ", count("wasteful"), " WASTE"),
     )
 
 
@@ -254,6 +262,7 @@ def _audit_findings(
             actor_of(group.worst.rule, layers),
             who_text(actor_of(group.worst.rule, layers), layers, example),
             also=further(alike),
+            sentence=Figure(group.sentence, *at, "sentence"),
             example=example_text(alike) if alike else "",
             injected=injected_text(example, group.worst.evidence) if example else "",
             where=where_text(example, group.worst.evidence) if example else "",

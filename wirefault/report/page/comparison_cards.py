@@ -24,6 +24,7 @@ from wirefault.report.page.findings import (
     finding_anchor,
     further,
     grade_text,
+    in_ranges,
     injected_text,
     repeating_layers,
     reply_texts,
@@ -98,6 +99,11 @@ class Group:
         return self.seen[self.side][self.key]
 
     @property
+    def text(self) -> str:
+        seen = self.seen[self.side]
+        return in_ranges([seen[self.key], *seen.values()])
+
+    @property
     def actor(self) -> str:
         return _actor(self.both.sides[self.side][self.key], self.finding)
 
@@ -130,7 +136,7 @@ def group_figures(group: Group) -> dict[str, Any]:
         "arm": group.both.name,
         "severity": finding.severity,
         "rule": finding.rule,
-        "text": finding.text,
+        "text": group.text,
         "actor": group.actor,
         "episode": group.key,
         "side": NAMES[group.side],
@@ -153,7 +159,7 @@ def _card(place: int, group: Group) -> FindingCard:
     if twin is not None:
         costs += [
             *cost_rows(twin, [], (f"in the {NAMES[1 - side]}", "")),
-            extra_row(example, twin, f"more in the {NAMES[side]}"),
+            extra_row(*((twin, example) if side == 0 else (example, twin)), "the second less the first"),
         ]
     pair = [example, twin] if side == 0 else [twin, example]
     evidence = finding.evidence[0] if finding.evidence else ""
@@ -162,14 +168,14 @@ def _card(place: int, group: Group) -> FindingCard:
     return FindingCard(
         finding.severity,
         finding.rule,
-        Figure(finding.text, *at, "text"),
+        Figure(group.text, *at, "text"),
         Phrase(*arm, _count(group, at, 0), ", ", _count(group, at, 1)),
         costs,
         HELPS.get(finding.rule, ""),
         f"#{finding_anchor(example, evidence)}",
         example.card.command,
         example.card.repeat,
-        group.actor,
+        f"{group.actor}, in the {NAMES[side]}",
         who_text(group.actor, layers, example),
         also=further([example, *(group.both.placed(side, each) for each in group.seen[side])]),
         no_control="" if twin is not None else "not compared: the other recording has not this episode",
@@ -178,6 +184,7 @@ def _card(place: int, group: Group) -> FindingCard:
         where=where_text(example, finding.evidence),
         grade=grade_text(finding.severity, finding.text),
         other_side=_other_side(twin, 1 - side, group) if twin is not None else "",
+        other_replies=_other_replies(twin, finding.rule) if twin is not None else (),
         replies=reply_texts(example, finding.rule, finding.evidence),
         both_sides=changed_replies(example, finding.evidence),
     )
@@ -196,7 +203,7 @@ def worst_text(groups: Sequence[Group]) -> Iterator[str]:
         if len(group.seen[0]) != len(group.seen[1]):
             at = ("figures", "findings", place)
             yield f" {WORDS[group.finding.severity]} by the {group.actor}: "
-            yield from (Figure(group.finding.text, *at, "text"), ": ")
+            yield from (Figure(group.text, *at, "text"), ": ")
             yield from (_count(group, at, 0), ", ", _count(group, at, 1), ".")
             return
 
@@ -214,20 +221,33 @@ _KEYS: Mapping[str, str] = {
     "unknown": "and its key is not recorded",
 }
 """How a write was sent again, by its key."""
+_SURE = "declared or probable"
 
 
 def repeated_writes(episodes: Iterable[RecordedEpisode]) -> dict[str, int]:
     """Count the writes that were sent again, by the key of the repetition."""
-    counts: Counter[str] = Counter()
-    for episode in episodes:
-        groups: defaultdict[tuple[int, str], list[Write]] = defaultdict(list)
-        for write in writes_in(episode.trace):
-            if write.declared or not reads_by_name(write.request.name):
-                groups[write.request.attempt, write.same].append(write)
-        counts.update(
-            _key_of_repetition(first, again) for group in groups.values() for first, again in pairwise(group)
-        )
+    counts = Counter(
+        _key_of_repetition(first, again)
+        for episode in episodes
+        for group in _same_writes(episode)
+        for first, again in pairwise(group)
+    )
     return {name: counts[name] for name in _KEYS if counts[name]}
+
+
+def _same_writes(episode: RecordedEpisode) -> Iterable[list[Write]]:
+    """Return the episode's writes, declared or probable, with the same ones of an attempt together."""
+    groups: defaultdict[tuple[int, str], list[Write]] = defaultdict(list)
+    for write in writes_in(episode.trace):
+        if write.declared or not reads_by_name(write.request.name):
+            groups[write.request.attempt, write.same].append(write)
+    return groups.values()
+
+
+def _other_replies(twin: Placed, rule: str) -> list[str]:
+    """Return what the upstream replied to the first write that the twin repeated."""
+    repeated = next((group for group in _same_writes(twin.episode) if len(group) > 1), [])
+    return reply_texts(twin, rule, [id for write in repeated for id in write.request.ids])
 
 
 def _key_of_repetition(first: Write, again: Write) -> str:
@@ -241,7 +261,7 @@ def _key_of_repetition(first: Write, again: Write) -> str:
 def repeated_text(counts: Mapping[str, int], at: Sequence[str | int]) -> Phrase:
     """Say how writes were sent again. ``at``: the place of the counts in ``--json``."""
     parts: list[str] = [
-        Phrase(Figure(count_text(count, "write"), *at, name), f" sent again {_KEYS[name]}")
+        Phrase(Figure(count_text(count, "write"), *at, name), f", {_SURE}, sent again {_KEYS[name]}")
         for name, count in counts.items()
     ]
     return joined("; ", parts) if parts else Phrase("no write was sent again")

@@ -103,14 +103,14 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         title="Two recordings compared",
         kind="comparison",
         tone=_TONES[comparison.change],
-        verdict=_verdict(comparison),
+        verdict=_verdict(comparison, groups),
         sentence=Phrase(_sentence(figures, is_judged=_is_judged(comparison)), *worst_text(groups)),
         facts=[
             ("first", Phrase(Figure(first.id, "first"), ": ", _side_text(sides[0], 0))),
             ("second", Phrase(Figure(second.id, "second"), ": ", _side_text(sides[1], 1))),
             *(("cost of the " + NAMES[side], cost_text(figures["costs"], side)) for side in (0, 1)),
             ("sent again", joined("; ", [_repeated_by_side(sides[side], side) for side in (0, 1)])),
-            *(("success" if "success" in line else "episodes", line) for line in lines),
+            *((_label(line), line) for line in lines),
         ],
         commands=[
             (
@@ -138,6 +138,13 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         figures=figures,
         opened=first_to_open(cards, [each for both in arms for each in both.on_page]),
     )
+
+
+def _label(line: str) -> str:
+    """Return the label of a sentence about both sides."""
+    if "success" in line:
+        return "success"
+    return "changed" if "changed" in line else "without outcome" if "without" in line else "not in both"
 
 
 def _repeated_by_side(side: Mapping[str, Any], place: int) -> Phrase:
@@ -188,9 +195,12 @@ def _is_judged(comparison: Comparison) -> bool:
     return any(arm.has_success for arm in comparison.arms)
 
 
-def _verdict(comparison: Comparison) -> str:
+def _verdict(comparison: Comparison, groups: Sequence[Group]) -> str:
     if not _is_judged(comparison):
-        return "not judged"
+        rarer = any(len(group.seen[0]) > len(group.seen[1]) for group in groups)
+        oftener = any(len(group.seen[0]) < len(group.seen[1]) for group in groups)
+        change = "other" if rarer and oftener else "fewer" if rarer else "more" if oftener else ""
+        return f"not judged, {change} findings in the second" if change else "not judged"
     return "perhaps worse" if comparison.change == "unknown" else comparison.change
 
 

@@ -12,6 +12,7 @@ from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult, Check
 from wirefault.judging.account import FaultAccount
+from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.experiment import agent_line, population_line
 from wirefault.report.next_command import command_on_run
@@ -46,6 +47,7 @@ from wirefault.report.page.findings import (
     injected_text,
     no_control,
     outcome_text,
+    repeating_layers,
     where_text,
     who_text,
 )
@@ -271,7 +273,7 @@ def beyond_statements(cards: Sequence[FindingCard]) -> Iterator[str]:
     worst = next((card for card in cards if card.severity in ("harmful", "risky")), None)
     if worst is not None:
         finding = Phrase(*culprit_text(worst), " (", worst.seen, ")")
-        yield from (f" No statement excludes this {worst.word}: ", finding, ".")
+        yield from (f" No statement excludes this {worst.word}. ", finding, ".")
 
 
 def _faults_in(seen: _Seen, arms: Sequence[str]) -> str:
@@ -310,8 +312,11 @@ def _rate_interval(seen: _Seen, check: Check, outcome: str) -> list[str]:
         return []
     at = ("arms", seen.result.arms.index(arm), "measures", outcome)
     sure = Figure(percent(seen.saved.plan.terms.confidence), "figures", "confidence")
-    rates = Figure(interval.rstrip("]").replace(", ", " and "), *at)
-    return [" The rate lies between ", rates, " (", sure, " interval)."]
+    rates = Figure(interval.rstrip("]").replace(", ", " to "), *at)
+    of_all = any(not each.judged.faults for each in seen.by_arm.get(check.arm, ()))
+    note = "; it counts episodes that no fault reached, too" if of_all else ""
+    rate = Figure(measure.text.partition(" [")[0], *at) if measure else ""
+    return [" Its rate: ", rate, ", ", sure, " interval ", rates, f"{note}."]
 
 
 def _in_control(seen: _Seen, check: Check) -> list[str]:
@@ -340,6 +345,7 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
         example = episodes[0] if episodes else None
         outcomes = [name for name in checks[0].measured if name in OUTCOMES]
         bad = next((name for name in outcomes if example and example.judged.outcome == name), "")
+        layers = _layers(checks[0], example)
         broke = " broke: " if verdict == "deviated" else " is not decided: "
         parts: list[str] = [_quoted(seen, checks[0]), broke]
         if bad and example:
@@ -358,8 +364,8 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
             href=f"#{example.card.anchor}" if example else "",
             command=example.card.command if example else f"wirefault report {recording_id}",
             repeat=example.card.repeat if example else "",
-            actor=(actor := _actor(checks[0], example)),
-            who=who_text(actor, (), example),
+            actor=(actor := _actor(checks[0], example, layers)),
+            who=who_text(actor, layers, example),
             example=example_text(episodes) if episodes else "",
             injected=injected_text(example, ()) if example else "",
             where=where_text(example, ()) if example else "",
@@ -385,12 +391,20 @@ def _in_arm(seen: _Seen, check: Check, *, first: bool) -> str:
     return Phrase(*parts) if first else Phrase(*parts, ": ", _measured(seen, check))
 
 
-def _actor(check: Check, example: Placed | None) -> str:
+def _layers(check: Check, example: Placed | None) -> list[Layer]:
+    """Return the layers that sent requests again in the harmful finding of a deviation's example."""
+    harmful = [] if example is None else [each for each in example.findings if each.severity == "harmful"]
+    if check.verdict != "deviated" or example is None or not harmful:
+        return []
+    return repeating_layers(example.trace, harmful[0].evidence)
+
+
+def _actor(check: Check, example: Placed | None, layers: Sequence[Layer]) -> str:
     if set(check.measured) & set(_BY_THE_LAB):
         return "lab"
     if check.verdict != "deviated":
         return ""
-    return actor_of(example.judged.outcome if example else "")
+    return actor_of(example.judged.outcome if example else "", layers)
 
 
 def _statement_matrix(seen: _Seen) -> Matrix | None:

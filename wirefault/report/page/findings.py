@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from wirefault.audit.groups import with_ranges
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
@@ -17,7 +18,7 @@ from wirefault.report.page.episode import Node, event_anchor
 from wirefault.report.page.figures import repeating_layer
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import CostRow, FindingCard, Placed, count_text
-from wirefault.report.page.phrase import Figure, Phrase
+from wirefault.report.page.phrase import Figure, Phrase, capitalised
 
 SEVERITY_BY_TONE: Mapping[str, Severity] = {"harmful": "harmful", "ended": "risky"}
 _MAX_ALSO = 100
@@ -43,9 +44,9 @@ _WHO_OF_ACTOR: Mapping[str, str] = {
     "lab": "the lab",
 }
 _WRITES = ("write_repeated", "extra_writes", "duplicate")
-_MAX_REPLY, _MAX_CHANGED, _MAX_PLACES = 160, 2, 2
+_MAX_REPLY, _MAX_CHANGED, _MAX_PLACES = 160, 3, 2
 _MEASURABLE = 0.1
-"""Share of the control's seconds below which more time is noise."""
+"""Share of the control's seconds below which a difference is noise."""
 _ACTOR_OF_RULE: Mapping[str, str] = {
     "asked_again": "model",
     "misled": "tool's reply, faulted",
@@ -69,14 +70,14 @@ def finding_cards(
             groups.setdefault((finding.severity, finding.rule, name), []).append((each, finding, place))
     cards = []
     for (severity, rule, _), members in groups.items():
-        example, finding, place = members[0]
+        example, finding, _ = members[0]
         who = repeating_layers(example.trace, finding.evidence)
         evidence = finding.evidence[0] if finding.evidence else ""
         cards.append(
             FindingCard(
                 severity,
                 rule,
-                example.figure(finding.text, "findings", place, "text"),
+                _text_of(members),
                 _seen_text([each for each, _, _ in members], placed),
                 cost_rows(example, calm),
                 HELPS.get(rule, ""),
@@ -98,6 +99,23 @@ def finding_cards(
     cards += _outcome_cards(placed, calm, except_outcomes)
     cards += _failed_cards(placed, calm)
     return sorted(cards, key=lambda card: SEVERITIES.index(card.severity))
+
+
+def _text_of(members: Sequence[tuple[Placed, Finding, int]]) -> Figure:
+    """Return the findings' text as a figure of the first episode."""
+    example, finding, place = members[0]
+    text = in_ranges([each for _, each, _ in members])
+    if text == finding.text:
+        return example.figure(finding.text, "findings", place, "text")
+    ranges = example.row.setdefault("ranges", [])
+    ranges.append(text)
+    return example.figure(text, "ranges", len(ranges) - 1)
+
+
+def in_ranges(findings: Sequence[Finding]) -> str:
+    """Return the first finding's text, with ranges of the durations if the others differ in nothing else."""
+    texts = [each.text for each in findings]
+    return texts[0] if len({masked(text) for text in texts}) > 1 else with_ranges(texts)
 
 
 def _outcome_cards(
@@ -231,27 +249,27 @@ def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = 
     return rows
 
 
-def extra_row(example: Placed, control: Placed, label: str = "extra") -> CostRow:
-    """Return what the example cost more than its control; nothing where it was less or within the noise."""
+def extra_row(example: Placed, control: Placed, label: str = "difference") -> CostRow:
+    """Return what the example cost more, or less, than its control; 0 s for a difference within the noise."""
     extra: dict[str, float | None] = {}
     for name in ("calls", "busy_s", "tokens", "usd"):
         one, other = example.row[name], control.row[name]
-        extra[name] = None if one is None or other is None else round(max(one - other, 0), 6)
-    if (extra["busy_s"] or 0) < _MEASURABLE * control.row["busy_s"]:
+        extra[name] = None if one is None or other is None else round(one - other, 6)
+    if abs(extra["busy_s"] or 0) < _MEASURABLE * control.row["busy_s"]:
         extra["busy_s"] = 0
     example.row["extra"] = extra
 
-    def cell(name: str, text: str, noun: str) -> Figure:
+    def cell(name: str, text: str, same: str) -> Figure:
         value = extra[name]
-        unknown = "–" if value is None else f"no measurable extra {noun}"
-        return example.figure(text if value else unknown, "extra", name)
+        return example.figure("–" if value is None else text if value else same, "extra", name)
 
+    calls = int(extra["calls"] or 0)
     return CostRow(
         label,
-        cell("calls", f"+{count_text(int(extra['calls'] or 0), 'call')}", "calls"),
-        cell("busy_s", f"+{extra['busy_s'] or 0:.2f} s", "time"),
-        cell("tokens", f"+{int(extra['tokens'] or 0)} model tokens", "tokens"),
-        cell("usd", f"+{extra['usd'] or 0:.4g} USD", "money"),
+        cell("calls", f"{calls:+} {'call' if abs(calls) == 1 else 'calls'}", "as many calls"),
+        cell("busy_s", f"{extra['busy_s'] or 0:+.2f} s", "no measurable difference in time"),
+        cell("tokens", f"{int(extra['tokens'] or 0):+} model tokens", "as many tokens"),
+        cell("usd", f"{extra['usd'] or 0:+.4g} USD", "as much money"),
     )
 
 
@@ -300,9 +318,9 @@ def grade_text(severity: Severity, text: str) -> str:
 
 
 def culprit_text(card: FindingCard) -> list[str]:
-    """Return the parts of a sentence about the lab's fault, who reacted, and what happened then."""
-    parts = [f"{card.injected}; "] if card.injected else []
-    return [*parts, f"the {card.actor}: " if card.actor in ACTORS else "", card.text]
+    """Return the parts of two sentences: the lab's fault, and who did what then."""
+    parts = [capitalised(Phrase(card.injected, ". "))] if card.injected else []
+    return [*parts, f"The {card.actor}: " if card.actor in ACTORS else "", card.sentence or card.text]
 
 
 def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:

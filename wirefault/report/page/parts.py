@@ -72,6 +72,8 @@ class FindingCard:
     """Replaces the severity's word."""
     also: Sequence[tuple[str, str]] = ()
     """Number and link of further episodes that show it."""
+    sentence: str = ""
+    """What happened, where the text has the fault, too."""
     no_control: str = ""
     """Why its cost is compared with nothing."""
     example: str = ""
@@ -84,6 +86,8 @@ class FindingCard:
     """Why its severity is not a higher one."""
     other_side: str = ""
     """Of a comparison: what the same episode did in the other recording."""
+    other_replies: Sequence[str] = ()
+    """Of a comparison: bodies of the replies to a write that was repeated there, shortened."""
     where: str = ""
     """The faulted calls of the example: link and call."""
     both_sides: Sequence[Node] = ()
@@ -95,7 +99,7 @@ class FindingCard:
 
     @property
     def extra(self) -> CostRow | None:
-        """What the example cost more than its control; None without a control."""
+        """What the example cost more or less than its control; None without a control."""
         return self.costs[-1] if len(self.costs) > 1 else None
 
 

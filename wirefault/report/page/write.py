@@ -132,6 +132,7 @@ def page_html(page: PageContent, *, live: str = "") -> str:
         outcomes=OUTCOMES.values(),
         legend=LEGEND,
         overview_rows=_OVERVIEW,
+        cost_title=_cost_title(page),
         gloss=VERDICTS.get(page.verdict, ""),
         used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
         style=style,
@@ -139,6 +140,13 @@ def page_html(page: PageContent, *, live: str = "") -> str:
         policy=_policy(style, script, connects=bool(live)),
         live=live,
     )
+
+
+def _cost_title(page: PageContent) -> str:
+    """Return the title of the costs at the top: totals, unless some are compared."""
+    if all(card.extra is None for card in page.overview):
+        return "cost, in all"
+    return "cost, second less first" if page.kind == "comparison" else "cost, beyond a run without faults"
 
 
 def episode_html(episode: EpisodeCard, *, opened: bool = False) -> Markup:
