@@ -109,7 +109,8 @@ class SecureSocket:
     def shutdown(self, how: int) -> None:
         """Half-close, by TLS and by TCP."""
         self.end_by_tls()
-        self.plain.shutdown(how)
+        with suppress(OSError):  # the other side may have closed already, on the end by TLS
+            self.plain.shutdown(how)
 
     def __enter__(self) -> SecureSocket:
         return self
