@@ -34,7 +34,7 @@ _CONFIDENCE = 0.995
 
 @dataclass(frozen=True)
 class Rates:
-    """What happened to so many messages: how often each mode was drawn, and a fault of it delivered."""
+    """How often each mode was drawn, and a fault of it delivered, in so many messages."""
 
     messages: int
     seconds: float

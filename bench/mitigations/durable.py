@@ -114,7 +114,7 @@ RESTATE = Path(__file__).parents[2] / ".frameworks" / "mitigations-restate" / "n
 
 
 def restate(key: str = "") -> None:
-    """A handler of this process, called through a server of its own, which keeps the journal in this folder.
+    """A handler of this process, called through its own server, which keeps the journal in this folder.
 
     The ports are kept, since the server calls an unfinished handler where it was registered.
     """

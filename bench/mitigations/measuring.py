@@ -94,7 +94,7 @@ def _prompts(trial: Trial, episodes: int) -> str:
 @contextmanager
 def arm_lab(arm: str, family: Family, python: Path, folder: Path) -> Iterator[ArmLab]:
     """Start the shop, the scripted model, a lab and the agent's server."""
-    # for the agent's server and that of its tool, which start last
+    # for the servers of the agent and its tool, which start last
     with bind(Address(LOOPBACK, 0)) as first, bind(Address(LOOPBACK, 0)) as second:
         port, tools_port = bound_address(first).port, bound_address(second).port
     with shop_at(folder / "shop.db") as shop, scripted_model(PLAYBOOKS) as model:

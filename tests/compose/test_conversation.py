@@ -43,7 +43,7 @@ class Conversation:
 
 @pytest.fixture(scope="module")
 def conversation(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Conversation]:
-    """The server of another clone, so that its run is not among those of the other tests' lab."""
+    """The server of another clone, so that its run is not among the runs of the other tests' lab."""
     for image in DATABASES:
         if not works("docker", "image", "inspect", image) and not works("docker", "pull", image):
             reason = f"{image} is not here and cannot be pulled (.ci/images.sh makes a stand-in)"

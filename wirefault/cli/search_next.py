@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     default=100,
     show_default=True,
     section="Limits",
-    help="With --run: run at most this many episodes, those of the control included.",
+    help="With --run: run at most this many episodes, with the control.",
 )
 @option(
     "--count",
@@ -108,7 +108,7 @@ def next_command(
 ) -> None:
     """Propose the next experiments by what memory knows, each as a file with its reason and its risk.
 
-    FILE is an experiment, whose agent and prompts are taken; without one, those of ./wirefault.yaml, or of
+    FILE is an experiment, whose agent and prompts are taken; without one, the ones of ./wirefault.yaml, or of
     the lab that ships.
     """
     from wirefault.memory.planner.choose import Terms

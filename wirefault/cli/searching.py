@@ -73,13 +73,13 @@ def changes_in(
     max_time: str | None,
     max_cost: float | None,
 ) -> dict[str, Any]:
-    """What the options of ``change_options`` change in an experiment."""
+    """The changes of an experiment by ``change_options``."""
     changes = experiment_changes(seed, None, changed, only)
     return changes | sequential_changes(False, None, max_time, max_cost)
 
 
 def source_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add FILE, its options and those of each run; the command gets ``source`` and ``how``."""
+    """Add FILE, its options and the options of each run; the command gets ``source`` and ``how``."""
 
     @wraps(command)
     def with_source(*, how: RunOptions, **values: Any) -> None:

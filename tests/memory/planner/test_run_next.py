@@ -111,7 +111,7 @@ class _Paper:
         """Nothing reads it."""
 
     def episodes(self, name: str) -> list[Any]:
-        """Of the control alone: those of finished steps are not read again."""
+        """Of the control alone: episodes of finished steps are not read again."""
         assert name == "control"
         return []
 

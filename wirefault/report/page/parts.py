@@ -73,7 +73,7 @@ class FindingCard:
     also: Sequence[tuple[str, str]] = ()
     """Number and link of further episodes that show it."""
     sentence: str = ""
-    """What happened, where the text has the fault, too."""
+    """The event alone, where the text has the fault, too."""
     no_control: str = ""
     """Why its cost is compared with nothing."""
     example: str = ""
@@ -99,7 +99,7 @@ class FindingCard:
 
     @property
     def extra(self) -> CostRow | None:
-        """What the example cost more or less than its control; None without a control."""
+        """The difference of the costs to the control; None without a control."""
         return self.costs[-1] if len(self.costs) > 1 else None
 
 
@@ -142,7 +142,7 @@ class Table:
     folded: bool = False
     """Whether it is shown only when opened."""
     fold_note: str = "with intervals"
-    """What the line that opens it adds to the title."""
+    """Added to the title in the line that opens it."""
 
 
 @dataclass(frozen=True)
