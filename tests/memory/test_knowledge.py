@@ -99,6 +99,8 @@ def test_doses_that_were_survived_and_not() -> None:
         *(episode(f"s{ms}", faults=(late(ms),)) for ms in (100, 400)),
         episode("f", outcome="failure", faults=(late(900),)),
         episode("?", outcome="unjudged", faults=(late(5000),)),
+        # another fault may be the cause
+        episode("two", outcome="failure", faults=(late(50), late(100, "reset", "movie"))),
     ]
     [latency] = known(episodes).ranges
     assert (latency.survived, latency.failed) == (Range(100, 400, 2), Range(900, 900, 1))

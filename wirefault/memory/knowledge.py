@@ -191,8 +191,12 @@ def _difference(pairs: Iterable[tuple[bool | None, bool | None]]) -> Difference 
 
 
 def _ranges(component: str, fault: str, episodes: Sequence[Episode]) -> Iterator[ParameterRange]:
+    """The parameters that episodes survived, and that they did not: these without any other fault."""
     values: defaultdict[str, dict[bool, list[list[float]]]] = defaultdict(lambda: {True: [], False: []})
     for episode in episodes:
+        is_alone = all((component, fault) in _pairs(episode, each) for each in episode.faults)
+        if episode.success is False and not is_alone:
+            continue
         doses: defaultdict[str, list[float]] = defaultdict(list)
         for each in episode.faults:
             if (component, fault) in _pairs(episode, each):
