@@ -91,7 +91,7 @@ def carry_out(configuration: Configuration, document: RunDocument) -> int:
         prompts = load_source(document.source, links)
         prompts = replace(prompts, source=as_user_named(prompts.source, configuration.environ))
         if document.is_portion:
-            prompts = prompts.as_part()
+            prompts = prompts.without_places()
         # selected prompts keep their numbers in the file
         whole = document.all_prompts or (document.source.file if document.source.picked else "")
         everything = load_prompts(Path(whole), check_expect=expect_check(links)).entries if whole else ()

@@ -302,7 +302,7 @@ class InPlaceEngine:
             configuration = load_configuration(lab.environ(), decided=settings.model_dump(mode="json"))
             file = saved.write_prompts(prompts, run_id)
             check = expect_check(configuration.wiring.links)
-            loaded = load_prompts(file, check_expect=check).as_part()
+            loaded = load_prompts(file, check_expect=check).without_places()
             code = self._run(lab, run_id, configuration, subject, loaded, how, control_in)
             for (episode, attempt), value in function.probed.items():
                 self.probed[run_id, episode, attempt] = value

@@ -122,8 +122,8 @@ class Prompts:
     """A line for each part of another tool's file that has no counterpart here."""
     source: PromptsSource = field(default_factory=PromptsSource)
 
-    def as_part(self) -> Prompts:
-        """Return the prompts without places, which in a portion of a larger file say nothing."""
+    def without_places(self) -> Prompts:
+        """Return the prompts without their places, which say nothing in a part of a file."""
         return replace(self, entries=[replace(each, place=0) for each in self.entries])
 
 
