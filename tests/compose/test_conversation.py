@@ -46,7 +46,7 @@ def conversation(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """The server of another clone, so that its run is not among the runs of the other tests' lab."""
     for image in DATABASES:
         if not works("docker", "image", "inspect", image) and not works("docker", "pull", image):
-            reason = f"{image} is not here and cannot be pulled (.ci/images.sh makes a stand-in)"
+            reason = f"{image} is not here and cannot be pulled (.ci/images.sh makes a substitute)"
             (pytest.fail if required("docker") else pytest.skip)(reason)
     folder = tmp_path_factory.mktemp("recovery")
     folder.chmod(0o755)

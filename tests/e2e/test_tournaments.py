@@ -1,4 +1,4 @@
-"""Tournaments that draw more rounds until their arms are told apart, and that survive a kill."""
+"""Tournaments that draw more rounds until they can rank their arms, and that survive a kill."""
 
 from __future__ import annotations
 

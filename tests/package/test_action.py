@@ -1,4 +1,4 @@
-"""The steps of ``action.yml`` in order against a stand-in of the API, and the docs' lines for other hosts.
+"""The steps of ``action.yml`` in order against a substitute of the API, and the docs' lines for other hosts.
 
 With Docker they run in a clean container of the Python image, where pip installs; else in this environment.
 """

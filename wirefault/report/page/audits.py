@@ -114,7 +114,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     )
 
 
-_SCRIPT = "; its model is a script of the lab, which stands in for the real one"
+_SCRIPT = "; a script of the lab replaces its model"
 
 
 def _is_scripted(saved: SavedExperiment) -> bool:
