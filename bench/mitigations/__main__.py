@@ -8,6 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -115,30 +116,32 @@ def _repeat(families: Sequence[Family], options: Namespace) -> int:
     if not chosen:
         sys.exit(f"--arm {options.arm}: unknown arm of these families")
     within: list[bool] = []
-    for family, arm in chosen:
-        if family.recovery:
-            print(f"{arm}: its model is recorded: python -m pytest tests/e2e/real_model replays it")
-            continue
-        within += _repeated_cells(family, arm, _chosen(family, options.trial))
+    for family in families:
+        arms = [arm for each, arm in chosen if each is family]
+        if family.recovery and arms:
+            print(f"{family.name}: its model is recorded: python -m pytest tests/e2e/real_model replays it")
+        elif arms:
+            within += _repeated_cells(family, arms, _chosen(family, options.trial), options.at_once)
     print(f"{sum(within)} of {len(within)} cells within their intervals")
     return 0 if all(within) else 1
 
 
-def _repeated_cells(family: Family, arm: str, trials: Sequence[Trial]) -> list[bool]:
-    """Measure these cells of the arm again; return for each whether it is within its interval."""
+def _repeated_cells(family: Family, arms: Sequence[str], trials: Sequence[Trial], at_once: int) -> list[bool]:
+    """Measure these cells of the arms again; return for each whether it is within its interval."""
     if not trials:
         return []
-    facts = _measured_family(replace(family, arms=[arm]), trials, 1).get(arm, {})
+    facts = _measured_family(replace(family, arms=arms), trials, at_once)
+    before = read_cells(MEASURED).get(family.name, {})
     within = []
-    for trial in trials:
-        rate = facts[trial.name].success if trial.name in facts else None
-        cell = read_cells(MEASURED).get(family.name, {}).get(trial.name, {}).get("table", {}).get("arms", ())
-        before = next((each["success"] for each in cell if each["arm"] == arm), None)
-        is_within = before is not None and rate is not None and _is_within(rate, before)
+    for trial, arm in product(trials, arms):
+        cells = before.get(trial.name, {}).get("table", {}).get("arms", ())
+        cell = next((each["success"] for each in cells if each["arm"] == arm), None)
+        rate = facts[arm][trial.name].success if trial.name in facts.get(arm, {}) else None
+        is_within = cell is not None and rate is not None and _is_within(rate, cell)
         within.append(is_within)
         word = "within" if is_within else "outside"
         counts = f"{rate.k} of {rate.n}" if rate else "not measured"
-        print(f"{arm}, {trial.name}: {counts}, {word} {before}", flush=True)
+        print(f"{arm}, {trial.name}: {counts}, {word} {cell}", flush=True)
     return within
 
 
