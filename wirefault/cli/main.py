@@ -35,7 +35,6 @@ COMMANDS = {
     "skill": "Print instructions for coding agents: how to audit an agent and mend what was found.",
     "toxiproxy": "Run the embedded Toxiproxy alone, for clients of every language.",
 }
-_MODULES = dict.fromkeys(("list", "show", "report", "compare"), "runs")
 
 
 class _Commands(Group):
@@ -47,7 +46,7 @@ class _Commands(Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module = import_module(f"wirefault.cli.{_MODULES.get(name, name)}")
+        module = import_module(f"wirefault.cli.{'runs' if name == 'list' else name}")
         command: click.Command = getattr(module, f"{name}_command")
         return command
 

@@ -145,6 +145,7 @@ recorded_out_option = option(
     type=_PATH,
     help="Read logs/ of this folder, or of its .wirefault/.  [default: .]",
 )
+recorded_json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 json_option = option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object.")
 engine_option = option(
     "--engine",

@@ -1,0 +1,317 @@
+"""``wirefault report`` and ``wirefault runs verify``: verdicts computed again from recorded histories."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from wirefault.cli.help import Command, option
+from wirefault.cli.options import environ_below, logs_in, recorded_json_option, recorded_out_option
+from wirefault.cli.recorded import print_object, recording_named, require_unaltered, resolved_id
+from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
+from wirefault.experiments.index import run_ids_of, saved_ids
+
+if TYPE_CHECKING:
+    from wirefault.experiments.recorded import Recording
+    from wirefault.experiments.run_experiment import ExperimentResult
+    from wirefault.judging.judge import ByControl
+    from wirefault.judging.summary import Summary
+    from wirefault.report.page.parts import PageContent
+
+
+@click.command(
+    "report",
+    cls=Command,
+    examples=(
+        "wirefault report latest",
+        "wirefault report latest --html page.html",
+        "wirefault report latest --junit verdict.xml",
+        "wirefault report latest --otlp http://127.0.0.1:4318",
+    ),
+)
+@click.argument("run")
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@recorded_out_option
+@recorded_json_option
+@option("--junit", type=click.Path(allow_dash=True), metavar="FILE|-", help="Write the verdict as JUnit XML.")
+@option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write one page with everything.")
+@option(
+    "--md",
+    type=click.Path(allow_dash=True),
+    metavar="FILE|-",
+    help="Write the page's short form as Markdown.",
+)
+@option("--otlp", metavar="URL", help="Send its spans to this OpenTelemetry collector, over OTLP/HTTP.")
+def report_command(
+    run: str,
+    file: Path | None,
+    out: Path | None,
+    as_json: bool,
+    junit: str | None,
+    html: Path | None,
+    md: str | None,
+    otlp: str | None,
+) -> None:
+    """Show an experiment's verdict, computed from its histories. Runs nothing.
+
+    Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
+    """
+    if (code := _report_tournament(run, out, as_json, junit, html, md)) is not None:
+        sys.exit(code)
+    name = resolved_id(run, out)
+    logs = logs_in(environ_below(out))
+    files = [file] if file else []
+    # one recording for all outputs, since it remembers what its histories show
+    recording = cache(lambda: recording_named(name, out, files))
+    judged = cache(lambda: _judged(name, out, as_json, recording))
+    content = cache(lambda: _page_content(recording(), judged))
+    if html is not None or md is not None:
+        from wirefault.report.page.markdown import markdown
+        from wirefault.report.page.write import write_page_to
+
+        if html is not None:
+            write_page_to(content(), html)
+            click.echo(f"page: {html}", err=True)
+        if md is not None:
+            _write_output("--md", md, markdown(content(), recording()))
+    if otlp is not None:
+        from wirefault.report.telemetry.export import export
+
+        click.echo(f"spans exported: {export(recording(), otlp)}", err=True)
+
+    def figures() -> Mapping[str, Any]:
+        """Return the part of the JSON that the page shows."""
+        from wirefault.report.page.write import page_json
+
+        return page_json(recording(), content)
+
+    if junit is None and name in saved_ids(logs) and _show_search(name, out, as_json, figures):
+        return
+    result = judged() if name in saved_ids(logs) else None
+    if junit is not None:
+        from wirefault.report.experiment import junit as junit_text
+
+        if result is None:
+            raise InputError(f"--junit: {name} is a run without a hypothesis")
+        _write_output("--junit", junit, junit_text([result]))
+    # a document on standard output is alone there
+    with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
+        if result:
+            code = _show_report(result, out, as_json, figures)
+        else:
+            code = _verify_run(name, logs, "", as_json, figures=figures)
+    sys.exit(code)
+
+
+def _report_tournament(
+    name: str, out: Path | None, as_json: bool, junit_file: str | None, html: Path | None, md: str | None
+) -> int | None:
+    """Show the tournament of that id; None if it is not one."""
+    environ = environ_below(out)
+    logs = logs_in(environ)
+    if f"{name}.1" not in saved_ids(logs):
+        return None
+    from wirefault.cli.running import show_tournament
+    from wirefault.experiments.run_tournament import load_tournament, result_of
+    from wirefault.report.experiment import junit
+    from wirefault.report.page.markdown import tournament_markdown
+    from wirefault.report.page.tournament import tournament_content
+    from wirefault.report.page.write import write_page_to
+    from wirefault.report.terminal import plain_console
+
+    result = result_of(load_tournament(logs, name, environ))
+    if html is not None:
+        write_page_to(tournament_content(result), html)
+        click.echo(f"page: {html}", err=True)
+    if junit_file is not None:
+        _write_output("--junit", junit_file, junit(list(result.results)))
+    if md is not None:
+        _write_output("--md", md, tournament_markdown(tournament_content(result)))
+    is_silent = "-" in (junit_file, md)
+    if as_json and not is_silent:
+        print_object(result.as_json())
+    elif not is_silent:
+        show_tournament(plain_console(), result, out)
+    codes = [each.code for each in result.results]
+    return DEVIATED if DEVIATED in codes else max(codes)
+
+
+def _write_output(option_name: str, file: str, text: str) -> None:
+    """Write to the file, or to standard output for ``-``. Raises ``InputError``."""
+    if file == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{option_name} {file}: {error.strerror}") from None
+
+
+def _judged(
+    name: str, out: Path | None, as_json: bool, recording: Callable[[], Recording]
+) -> ExperimentResult:
+    """Judge the recorded experiment again; exit if one of its files was altered."""
+    from wirefault.experiments.run_experiment import judged_again
+
+    require_unaltered(logs_in(environ_below(out)), name, as_json)
+    saved = recording().experiment
+    assert saved is not None
+    return judged_again(saved)
+
+
+def _show_search(
+    name: str, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]]
+) -> bool:
+    """Show the answer of a search; False for other experiments."""
+    from wirefault.cli.running import saved_experiment
+    from wirefault.experiments.search.run_search import answer_of
+    from wirefault.report.search import search_lines
+
+    require_unaltered(logs_in(environ_below(out)), name, as_json)
+    saved = saved_experiment(name, out)
+    if not saved.plan.search:
+        return False
+    result = answer_of(saved)
+    if as_json:
+        print_object({**result.as_json(), **figures(), "evidence": saved.evidence.as_json()})
+    else:
+        for line in (saved.plan.experiment.title, *search_lines(result), f"evidence: {saved.evidence.text}"):
+            click.echo(line)
+    sys.exit(result.code)
+
+
+def _page_content(recording: Recording, judged: Callable[[], ExperimentResult]) -> PageContent:
+    """Describe the page; the template engine is slow to import."""
+    from wirefault.report.page.write import page_content
+
+    return page_content(recording, lambda _: judged())
+
+
+def _show_report(
+    result: ExperimentResult, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]] = dict
+) -> int:
+    from wirefault.cli.running import show_verdict
+    from wirefault.report.experiment import arm_line
+    from wirefault.report.terminal import plain_console
+
+    evidence = result.saved.evidence
+    if as_json:
+        print_object({**result.as_json(), **figures(), "evidence": evidence.as_json()})
+    else:
+        console = plain_console()
+        console.print(result.plan.experiment.title, style="bold", markup=False)
+        for arm in result.arms:
+            console.print(arm_line(arm))
+        show_verdict(console, result, out)
+        click.echo(f"evidence: {evidence.text}")
+    return result.code
+
+
+@click.command(
+    "verify",
+    cls=Command,
+    examples=("wirefault runs verify latest", "wirefault runs verify latest --event gateway-0:17"),
+)
+@click.argument("run")
+@recorded_out_option
+@option(
+    "--prompts",
+    metavar="FILE",
+    default="",
+    help="Use this path of the run's prompts file in the last line, if it has moved.",
+)
+@option("--event", metavar="ID", default="", help="Print only this event, as recorded.")
+@recorded_json_option
+def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json: bool) -> None:
+    """Check that a run's history is unaltered, and score it again.
+
+    Findings name the events that prove them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2
+    if a history was altered (then nothing is scored), or if an outcome differs from the recorded one;
+    otherwise it is the verdict's.
+    """
+    logs, name = logs_in(environ_below(out)), resolved_id(run, out)
+    runs = run_ids_of(logs, name)
+    if name not in saved_ids(logs) or runs == [name] or event:
+        if event and runs != [name]:
+            raise InputError(f"--event: {name} is an experiment; name one of its runs: {', '.join(runs)}")
+        sys.exit(_verify_run(name, logs, prompts, as_json, event))
+    require_unaltered(logs, name, as_json)
+    different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs)]
+    code = _show_report(_judged(name, out, as_json, lambda: recording_named(name, out)), out, as_json)
+    for line in different:
+        click.echo(f"differs from the recorded outcome: {line}", err=True)
+    sys.exit(UNKNOWN if different else code)
+
+
+def _verify_run(
+    run_id: str,
+    logs: Path,
+    prompts: str,
+    as_json: bool,
+    event: str = "",
+    figures: Callable[[], Mapping[str, Any]] = dict,
+) -> int:
+    """Score a run again, show it and return the exit code."""
+    from wirefault.history.reader import read_history
+    from wirefault.judging.summary import summarise
+
+    evidence = require_unaltered(logs, run_id, as_json)
+    try:
+        history = read_history(logs, run_id)
+        if event:
+            click.echo(history.line(event).decode("utf-8", "replace"))
+            click.echo(f"evidence: {evidence.text}", err=True)
+            return 0
+        control: Mapping[str, ByControl] = {}
+        if any(run_id.startswith(f"{name}-") for name in saved_ids(logs)):
+            from wirefault.experiments.recorded import control_of_run  # slow to import, and often not needed
+
+            control = control_of_run(logs, run_id, {**os.environ, "LOGS_DIR": str(logs)})
+        summary = summarise(history.events(), torn=history.torn, control=control)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    summary = replace(summary, remarks=[*history.integrity.remarks(), *summary.remarks])
+    if as_json:
+        checked = {"seal": history.integrity.seal, "altered": [], "evidence": evidence.as_json()}
+        print_object({**summary.as_json(), **checked, **figures()})
+    else:
+        _show_summary(summary, prompts, logs)
+        click.echo(f"evidence: {evidence.text}")
+    return UNKNOWN if summary.differences else 0
+
+
+def _differences(run_id: str, logs: Path) -> list[str]:
+    """Return the outcomes that differ from the recorded ones."""
+    from wirefault.history.reader import read_history
+    from wirefault.judging.summary import summarise
+
+    try:
+        history = read_history(logs, run_id)
+        return list(map(str, summarise(history.events(), torn=history.torn).differences))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _show_summary(summary: Summary, prompts: str, logs: Path) -> None:
+    from wirefault.history.reader import LIVE
+    from wirefault.report.console import episode_line
+    from wirefault.report.reproduce import summary_command
+    from wirefault.report.summary import print_summary
+    from wirefault.report.terminal import line_width, plain_console
+
+    console = plain_console()
+    for index, judgement in enumerate(summary.episodes, start=1):
+        console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
+    if summary.run_id.startswith(LIVE):  # commands do not repeat traffic that came from other programs
+        print_summary(console, summary, logs=logs)
+        return
+    print_summary(console, summary, summary_command(summary, prompts), logs=logs)

@@ -1,0 +1,83 @@
+"""``wirefault show``: an episode of a recorded run as a timeline."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wirefault.cli.help import Command, option
+from wirefault.cli.options import recorded_json_option, recorded_out_option
+from wirefault.cli.recorded import print_object, recording_named
+from wirefault.core.errors import InputError
+
+if TYPE_CHECKING:
+    from wirefault.experiments.recorded import RecordedArm
+
+_QUESTION = re.compile(r"q\d+(\.r\d)?")
+
+
+@click.command("show", cls=Command, examples=("wirefault show latest", "wirefault show latest 3 --full"))
+@click.argument("run")
+@click.argument("episode", required=False)
+@option("--arm", help="Show this arm of an experiment.  [default: the only one with faults]")
+@recorded_out_option
+@option("--full", is_flag=True, help="Wrap long texts instead of cutting them.")
+@recorded_json_option
+def show_command(
+    run: str, episode: str | None, arm: str | None, out: Path | None, full: bool, as_json: bool
+) -> None:
+    """Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.
+
+    EPISODE is its key, the number that the run printed, or else its place from 1; without one all episodes
+    are listed. A question of an audit can come alone: wirefault show q07 is wirefault show latest q07.
+    """
+    from wirefault.report.page_links import recorded_link
+    from wirefault.report.terminal import plain_console
+    from wirefault.report.timeline import timeline_of
+    from wirefault.report.timeline_text import print_timeline
+
+    if episode is None and _QUESTION.fullmatch(run):
+        run, episode = "latest", run
+    recording = recording_named(run, out)
+    recorded, evidence = recording.arm(arm), recording.evidence
+    if episode is None:
+        _list_episodes(recorded, as_json=as_json)
+        click.echo(f"evidence: {evidence.text}", err=as_json)
+        return
+    key = recorded.episode_named(episode)
+    try:
+        timeline = timeline_of(recorded.run_of(key), key, recorded.control.get(key))
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if as_json:
+        print_object({**timeline.as_json(), "evidence": evidence.as_json()})
+    else:
+        print_timeline(plain_console(), timeline, full=full)
+        requests = {id for line in timeline.lines for id in line.ids}
+        proofs = [id for finding in timeline.findings for id in finding.evidence if id in requests]
+        if link := recorded_link(recording, recorded, key, proofs[0] if proofs else ""):
+            click.echo(f"page: {link}")
+        click.echo(f"evidence: {evidence.text}")
+
+
+def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
+    from wirefault.report.console import episode_line
+    from wirefault.report.terminal import line_width, plain_console
+
+    judged = {judgement.episode: judgement for judgement in recorded.summary.episodes}
+    numbered = {number: judged[key] for number, key in recorded.numbered_episodes.items() if key in judged}
+    if as_json:
+        print_object(
+            [
+                {"episode": row.episode, "prompt": row.prompt, "outcome": row.outcome}
+                for row in numbered.values()
+            ]
+        )
+        return
+    console = plain_console()
+    total = max(numbered, default=0)
+    for number, row in numbered.items():
+        console.print(episode_line(row, number, total, line_width(console)))
