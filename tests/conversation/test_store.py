@@ -1,6 +1,7 @@
 """The store of the conversation lab: SQLite and PostgreSQL, with sessions there or in Redis."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -10,7 +11,7 @@ from redis import Redis
 from sqlalchemy import text
 
 from wirefault.conversation.databases import open_databases
-from wirefault.conversation.store import CHECKPOINT_S, STATE_S, Session, Store
+from wirefault.conversation.store import CHECKPOINT_S, RATE_S, STATE_S, Session, Store
 from wirefault.conversation.turns import TurnResult
 from wirefault.core.errors import UserError
 from wirefault.history.events import RecoveryTried
@@ -74,6 +75,16 @@ def test_session_is_stored_and_expires(opened: Opened) -> None:
     assert store.session(name) is None and store.checkpoints(name)
     opened.pass_time(CHECKPOINT_S - STATE_S)
     assert store.checkpoints(name) == {}
+
+
+def test_messages_of_two_servers_are_counted_once_each(opened: Opened) -> None:
+    store, name = opened.store, f"s{uuid4().hex}"
+    with ThreadPoolExecutor(4) as pool:
+        counts = pool.map(lambda _: store.count_message(name), range(40))
+    assert sorted(counts) == list(range(1, 41))
+    [key] = store.values.keys(f"rate_limit:{name}")
+    opened.pass_time(RATE_S + 1)
+    assert store.values.count(key, RATE_S) == (41 if opened.redis else 1)  # whose clock did not move
 
 
 def test_interactions_are_counted_in_analytics_and_views(opened: Opened) -> None:

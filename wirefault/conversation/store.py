@@ -10,7 +10,23 @@ from typing import Any, Literal, Protocol
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine, create_engine, delete, func, insert, select, text, update
+from sqlalchemy import (
+    JSON,
+    Engine,
+    Integer,
+    Text,
+    case,
+    cast,
+    create_engine,
+    delete,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 
 from wirefault.conversation.tables import (
     interactions,
@@ -35,6 +51,10 @@ class Values(Protocol):
 
     def get(self, key: str) -> Any: ...
     def put(self, key: str, value: Any, seconds: float) -> None: ...
+    def count(self, key: str, seconds: float) -> int:
+        """Add 1 to a number, 0 if there is none, in one step, and return it."""
+        ...
+
     def remove(self, *keys: str) -> None: ...
     def keys(self, prefix: str) -> Sequence[str]: ...
 
@@ -53,13 +73,26 @@ class DatabaseValues:
             return connection.execute(query).scalar()
 
     def put(self, key: str, value: Any, seconds: float) -> None:
-        values = {"value": value, "expires_at": self._clock() + seconds}
+        self._upsert(key, value, value, seconds)
+
+    def count(self, key: str, seconds: float) -> int:
+        more = cast(cast(session_values.c.value, Text), Integer) + 1
+        is_kept = session_values.c.expires_at > self._clock()
+        changed = case((is_kept, cast(cast(more, Text), JSON)), else_=literal(1, JSON))
+        return int(self._upsert(key, 1, changed, seconds))
+
+    def _upsert(self, key: str, value: Any, changed: Any, seconds: float) -> Any:
+        """Insert the value, or set an old one to ``changed``, in one statement; return the new one."""
+        kind = postgresql if self._engine.dialect.name == "postgresql" else sqlite
+        expires_at = self._clock() + seconds
+        statement = (
+            kind.insert(session_values)
+            .values(key=key, value=value, expires_at=expires_at)
+            .on_conflict_do_update(index_elements=["key"], set_={"value": changed, "expires_at": expires_at})
+            .returning(session_values.c.value)
+        )
         with self._engine.begin() as connection:
-            changed = connection.execute(
-                update(session_values).where(session_values.c.key == key).values(values)
-            )
-            if not changed.rowcount:
-                connection.execute(insert(session_values).values(key=key, **values))
+            return connection.execute(statement).scalar_one()
 
     def remove(self, *keys: str) -> None:
         with self._engine.begin() as connection:
@@ -86,6 +119,11 @@ class RedisValues:
 
     def put(self, key: str, value: Any, seconds: float) -> None:
         self._client.set(f"wirefault:{key}", json.dumps(value), px=max(1, int(seconds * 1000)))
+
+    def count(self, key: str, seconds: float) -> int:
+        with self._client.pipeline() as both:  # in one transaction
+            both.incr(f"wirefault:{key}").pexpire(f"wirefault:{key}", max(1, int(seconds * 1000)))
+            return int(both.execute()[0])
 
     def close(self) -> None:
         self._client.close()
@@ -173,9 +211,7 @@ class Store:
     def count_message(self, session_id: str) -> int:
         """Count a message, and return how many the session has sent in this minute."""
         key = f"rate_limit:{session_id}:{int(self._clock() / RATE_S)}"
-        count = int(self.values.get(key) or 0) + 1
-        self.values.put(key, count, RATE_S)
-        return count
+        return self.values.count(key, RATE_S)
 
     def checkpoint(self, session: Session, kind: Checkpoint, stored_step: str) -> None:
         """Store one of the session's checkpoints; ``stored_step``: the conversation's, by its id."""
