@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 import requests
@@ -28,6 +29,29 @@ def faulted(lab: Lab, does: str, **settings: str) -> FaultedReply | None:
     return lab.exchange().faulted_reply
 
 
+def bodies(both: FaultedReply | None) -> FaultedReply | None:
+    """The record without its headers."""
+    return None if both is None else replace(both, upstream_headers={}, observed_headers={})
+
+
+def test_headers_of_each_side_are_recorded(lab_of_service: Lab, service: ScriptedUpstream) -> None:
+    service.reply = sized(
+        UPSTREAM_REPLY, b"RETRY-AFTER: 2", b"Set-Cookie: a=1", b"Location: /a?token=" + TOKEN.encode()
+    )
+    both = faulted(lab_of_service, "reply")
+    assert both is not None
+    location = without_digests(both.upstream_headers.pop("Location"))
+    assert both.upstream_headers == {
+        "Retry-After": "2",
+        "Content-Type": "application/json",
+        "Content-Length": "8",
+    }
+    assert location == "/a?token=[secret]"
+    answered = faulted(lab_of_service, "answer")
+    assert answered is not None and answered.upstream_headers == {}
+    assert answered.observed_headers == {"Content-Type": "application/json", "Content-Length": "8"}
+
+
 @pytest.mark.parametrize(
     ("does", "both"),
     [
@@ -40,11 +64,11 @@ def faulted(lab: Lab, does: str, **settings: str) -> FaultedReply | None:
         pytest.param("reply miss", None, id="met, and not changed"),
     ],
 )
-@pytest.mark.parametrize("bodies", ["off", "on"])
+@pytest.mark.parametrize("keeps", ["off", "on"])
 def test_both_sides_of_faulted_reply_are_recorded(
-    lab_of_service: Lab, does: str, both: FaultedReply | None, bodies: str
+    lab_of_service: Lab, does: str, both: FaultedReply | None, keeps: str
 ) -> None:
-    assert faulted(lab_of_service, does, bodies=bodies) == both
+    assert bodies(faulted(lab_of_service, does, bodies=keeps)) == both
 
 
 def test_unfaulted_reply_has_no_faulted_record(lab_of_service: Lab) -> None:
@@ -56,12 +80,12 @@ def test_unfaulted_reply_has_no_faulted_record(lab_of_service: Lab) -> None:
 
 def test_each_side_is_read_in_its_own_encoding(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     service.reply = sized(gzip.compress(UPSTREAM_REPLY), b"Content-Encoding: gzip")
-    assert faulted(lab_of_service, "reply") == FaultedReply(NATURAL, '{"n": 2}')
+    assert bodies(faulted(lab_of_service, "reply")) == FaultedReply(NATURAL, '{"n": 2}')
 
 
 def test_both_sides_of_stream_are_events(lab_of_service: Lab, service: ScriptedUpstream) -> None:
     service.reply = STREAM + chunk(b"data: 1\n\n") + chunk(b"data: 2\n\n") + chunk(b"")
-    both = faulted(lab_of_service, "events")
+    both = bodies(faulted(lab_of_service, "events"))
     assert both == FaultedReply("data: 1\n\ndata: 2\n\n", "data: 1\n\ndata: 2\n\ndata: 2\n\n")
 
 
@@ -92,7 +116,8 @@ def test_reply_across_toxic_is_recorded(lab_of_service: Lab) -> None:
     lab_of_service.begin(faults=json.dumps({"toxics": [toxic]}), toxic_prob=0, bodies="off")
     ask(lab_of_service)
     exchange = lab_of_service.exchange()
-    assert (exchange.faulted_reply, exchange.reply_body) == (FaultedReply(NATURAL, NATURAL, toxic=True), None)
+    assert bodies(exchange.faulted_reply) == FaultedReply(NATURAL, NATURAL, toxic=True)
+    assert exchange.reply_body is None
     ask(lab_of_service, "weather")
     assert lab_of_service.exchanges(2)[-1].faulted_reply is None
 

@@ -86,6 +86,20 @@ def test_changed_reply_shows_both_sides() -> None:
     assert (texts(timeline, "upstream"), texts(timeline, "observed")) == ([SENT], [LIE])
 
 
+def test_changed_reply_shows_headers_that_guide_or_differ() -> None:
+    plain = {"Content-Type": "application/json", "Content-Length": "9"}
+    reply = FaultedReply(SENT, LIE, upstream_headers=plain, observed_headers=plain | {"Retry-After": "2"})
+    timeline = of(struck(SENT, LIE, faulted_reply=reply, status=429), tried("weather", error="http_429"))
+    headers = {line.kind: line.headers for line in timeline.lines if line.kind in ("upstream", "observed")}
+    assert headers == {"upstream": (), "observed": ("Retry-After: 2",)}
+    assert any("429  Retry-After: 2  " in line for line in drawn(timeline))
+
+
+def test_older_history_shows_retry_after() -> None:
+    timeline = of(struck(None, "{}", status=429, retry_after=1.5), tried("weather", error="http_429"))
+    assert [line.headers for line in timeline.lines if line.kind == "observed"] == [("Retry-After: 1.5",)]
+
+
 @pytest.mark.parametrize(
     ("event", "error", "upstream", "observed"),
     [

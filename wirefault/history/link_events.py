@@ -17,6 +17,13 @@ from wirefault.toxiproxy.planned import PlannedToxic
 
 # ``Exchange.error`` if a client starts TLS on a plain HTTP link
 TLS_ON_PLAIN = "a TLS handshake, but this address speaks plain HTTP: use http://"
+# headers by which a client decides what to do next
+GUIDING_HEADERS = ("Retry-After", "Retry-After-Ms", "X-Should-Retry", "Location")
+# ... and all headers that the record of a faulted reply keeps
+KEPT_HEADERS = (
+    *GUIDING_HEADERS,
+    *("Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding"),
+)
 # the lab's model link; the lab's agent, which records ``ModelCall``, has no other
 LAB_MODEL = "model"
 
@@ -61,6 +68,9 @@ class FaultedReply:
     # The attempt has a toxic between gateway and client: ``observed`` was sent, and only the client's record
     # shows what arrived.
     toxic: bool = False
+    # each side's headers of ``KEPT_HEADERS``
+    upstream_headers: dict[str, str] = field(default_factory=dict)
+    observed_headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -49,11 +49,16 @@ def _answer(event: Event) -> tuple[str, str] | None:
     return (event.link, event.model or "") if event.answered is not None and event.answered < 300 else None
 
 
-def _models(started: RunStarted, answers: Sequence[tuple[str, str]]) -> Iterator[str]:
+def scripted_links(started: RunStarted) -> set[str]:
+    """Return the names of the links on which the lab's scripted model answers."""
     scripted = {link.name for link in started.wired if link.upstream == SCRIPTED}
-    choice = str(started.settings.get("model", "scripted"))
-    if choice != "scripted":  # it replaces the scripted model of links that allow this
+    if str(started.settings.get("model", "scripted")) != "scripted":  # replaces it on links that allow this
         scripted -= {link.name for link in started.wired if link.takes_model}
+    return scripted
+
+
+def _models(started: RunStarted, answers: Sequence[tuple[str, str]]) -> Iterator[str]:
+    scripted, choice = scripted_links(started), str(started.settings.get("model", "scripted"))
     if any(link in scripted for link, _ in answers):
         persona = started.settings.get("persona") if not started.subject_kind else None
         yield f"{SELF_TEST} ({persona})" if persona else SELF_TEST

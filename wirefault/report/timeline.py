@@ -31,6 +31,7 @@ from wirefault.history.events import (
     WentPastLab,
     WorldRead,
 )
+from wirefault.history.link_events import GUIDING_HEADERS
 from wirefault.history.logs import recovery_message
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
@@ -85,6 +86,8 @@ class TimelineLine:
     depth: int = 0  # of its indentation
     label: str = ""  # shown instead of the kind
     ids: tuple[str, ...] = ()  # of its events
+    # of a reply with a fault: "Retry-After: 2"; the guiding ones, and the ones that differ
+    headers: tuple[str, ...] = ()
 
     def deeper(self) -> TimelineLine:
         """Return the line indented one step more."""
@@ -174,7 +177,10 @@ def _both_sides(request: Request, exchange: Exchange, faulted: FaultedReply) -> 
     upstream = _body(faulted.upstream_reply, faulted.upstream_reply_cut)
     if upstream is None:
         upstream = _NO_REPLY if exchange.forwarded else _NOT_FORWARDED
-    yield TimelineLine("upstream", upstream, seen=str(status or ""), depth=1)
+    own, other = faulted.upstream_headers, faulted.observed_headers
+    if not other and exchange.retry_after is not None:  # an older history
+        other = {"Retry-After": f"{exchange.retry_after:g}"}
+    yield TimelineLine("upstream", upstream, seen=str(status or ""), depth=1, headers=_headers(own, other))
     observed = _body(faulted.observed, faulted.observed_cut)
     if observed is None:
         error = request.caller_record.error if request.caller_record is not None else None
@@ -186,7 +192,14 @@ def _both_sides(request: Request, exchange: Exchange, faulted: FaultedReply) -> 
     if (status, faulted.upstream_reply) == (exchange.status, faulted.observed):
         delay = sum(fault.delay_ms for fault in exchange.faults)
         observed = "the same" + (f", {delay:.0f} ms later" if delay else "")
-    yield TimelineLine("observed", observed, seen=str(exchange.status or ""), depth=1)
+    headers = _headers(other, own)
+    yield TimelineLine("observed", observed, seen=str(exchange.status or ""), depth=1, headers=headers)
+
+
+def _headers(own: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a side's headers that guide the client, and the ones that the other side has differently."""
+    names = [name for name in own if name in GUIDING_HEADERS or own[name] != other.get(name)]
+    return tuple(f"{name}: {own[name]}" for name in names)
 
 
 def _body(text: str | None, cut: bool) -> str | None:

@@ -10,6 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from wirefault.history.link_events import GUIDING_HEADERS
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.console import STYLES
 from wirefault.report.tables import one_line
@@ -84,7 +85,8 @@ def _texts(lines: Sequence[TimelineLine], *, full: bool) -> Iterator[str]:
         text = _bare(line.text) if line.kind in ("upstream", "observed") and not full else one_line(line.text)
         text = f"...{text[skipped:]}" if skipped else text
         status = line.seen if line.ms is None else ""
-        yield f"{status}  {text}" if status else text
+        headers = [each for each in line.headers if full or each.partition(":")[0] in GUIDING_HEADERS]
+        yield "  ".join(filter(None, (status, *map(one_line, headers), text)))
 
 
 def _bare(text: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from wirefault.core.identity import body_hash
-from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step, chunk
+from wirefault.dialects.http import Ending, Headers, Reply, ReplyInPieces, Step, chunk
 from wirefault.faults.plan import Plan
 from wirefault.gateway.endpoint import Endpoint, rewrite
 from wirefault.gateway.http1.framing import ReplyReader, Sink
@@ -43,6 +43,9 @@ class MessageReader(Protocol):
 
     @property
     def message(self) -> Reply: ...
+
+    @property
+    def headers(self) -> Headers: ...
 
     @property
     def encoding(self) -> str: ...

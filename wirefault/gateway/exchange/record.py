@@ -22,6 +22,7 @@ from wirefault.dialects.json_values import as_object
 from wirefault.dialects.mcp import MCP, SESSION_HEADER, McpMessage
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY, BodyStart, kept_text
+from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import (
@@ -36,10 +37,13 @@ from wirefault.gateway.http1.heads import (
 from wirefault.gateway.run import Run
 from wirefault.gateway.websocket.session import SIDES, WebSocketSession
 from wirefault.history.events import FaultedReply, FaultMet, LateRequest
+from wirefault.history.link_events import KEPT_HEADERS
 from wirefault.judging.requests import fate_of
 from wirefault.wiring.links import Link
 
 _MAX_EVIDENCE = 32 * 1024
+_MAX_HEADER = 200
+_KEPT_HEADERS = {name.lower(): name for name in KEPT_HEADERS}
 _MCP_DIALECT = f',"dialect":"{MCP.name}"'
 _NOTABLE_S = 0.01
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -372,13 +376,30 @@ def _faulted_reply_field(exchange: Exchange, redact: _Redact) -> str:
     if reply.body_start is not None and reply.status is not None:
         text, cut = _first_part(reply.body_start, reply.encoding, redact)
         observed = text, cut or not reply.done
+    observed_headers = _kept_headers(reply.reader, redact) if observed[0] is not None else {}
     before: tuple[str | None, bool] = (None, False)
+    headers: dict[str, str] = {}
     if reply.upstream is not None and reply.upstream.reader is not None:
         before = _first_part(reply.upstream.body_start, reply.upstream.reader.encoding, redact)
+        headers = _kept_headers(reply.upstream.reader, redact)
     elif reply.upstream is None and reply.upstream_status is not None:
-        before = observed  # the fault acted on the request, or only delayed the reply
-    field = FaultedReply(before[0], observed[0], before[1], observed[1], exchange.crosses_toxic)
-    return f',"faulted_reply":{json.dumps(asdict(field), ensure_ascii=False)}'
+        before, headers = observed, observed_headers  # the fault acted on the request, or only delayed it
+    both = FaultedReply(
+        *(before[0], observed[0], before[1], observed[1], exchange.crosses_toxic, headers, observed_headers)
+    )
+    values = {name: value for name, value in asdict(both).items() if value != {}}
+    return f',"faulted_reply":{json.dumps(values, ensure_ascii=False)}'
+
+
+def _kept_headers(reader: MessageReader | None, redact: _Redact) -> dict[str, str]:
+    if reader is None or reader.head is None:
+        return {}
+    values: dict[str, str] = {}
+    for name, value in reader.headers:
+        if canonical := _KEPT_HEADERS.get(name.lower()):
+            text = redact.text(value)[:_MAX_HEADER]
+            values[canonical] = f"{values[canonical]}, {text}" if canonical in values else text
+    return {name: values[name] for name in KEPT_HEADERS if name in values}
 
 
 def _first_part(start: BodyStart, encoding: str, redact: _Redact) -> tuple[str, bool]:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from enum import Enum, auto
 
-from wirefault.dialects.http import Reply
+from wirefault.dialects.http import Headers, Reply
 from wirefault.gateway.http1.heads import MAX_HEAD, BadHead, ReplyHead, read_reply
-from wirefault.gateway.http1.messages import content_encoding, reply_of
+from wirefault.gateway.http1.messages import content_encoding, headers_of, reply_of
 
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?$")
 _MAX_LINE = 16 * 1024
@@ -193,6 +193,11 @@ class ReplyReader:
     def message(self) -> Reply:
         """The final reply as faults see it, without its body; its head must be here."""
         return reply_of(self.block)
+
+    @property
+    def headers(self) -> Headers:
+        """All headers of the final reply, its framing included."""
+        return headers_of(self.block)
 
     @property
     def encoding(self) -> str:

@@ -63,9 +63,13 @@ def reply_of(block: bytes, body: bytes = b"") -> Reply:
 
 
 def content_encoding(block: bytes) -> str:
-    headers = _headers(block[:-4].split(b"\r\n")[1:])
-    values = [value for name, value in headers if name.lower() == "content-encoding"]
+    values = [value for name, value in headers_of(block) if name.lower() == "content-encoding"]
     return ", ".join(values).lower()
+
+
+def headers_of(block: bytes) -> Headers:
+    """Return all headers of a reply's header block."""
+    return _headers(block[:-4].split(b"\r\n")[1:])
 
 
 def _headers(lines: Sequence[bytes]) -> Headers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirefault.dialects.http import JSON_TYPE, Ending, Reply, ReplyInPieces, Step
+from wirefault.dialects.http import JSON_TYPE, Ending, Headers, Reply, ReplyInPieces, Step
 from wirefault.dialects.mcp import EVENT_STREAM_HEAD, line_event, line_of, read_message, step_lines
 from wirefault.faults.plan import Plan
 from wirefault.gateway.endpoint import Endpoint
@@ -154,6 +154,10 @@ class _LineReader:
     @property
     def message(self) -> Reply:
         return self.head or RESPONSE
+
+    @property
+    def headers(self) -> Headers:
+        return ()  # lines have none
 
     @property
     def begun(self) -> bool:

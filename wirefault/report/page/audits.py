@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from wirefault.audit.answers import Answer
-from wirefault.audit.groups import finding_groups
+from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.options import load_options
 from wirefault.audit.question import QUESTIONS
 from wirefault.audit.result import AuditResult
@@ -85,7 +85,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         kind="audit",
         tone=tone,
         verdict=verdict,
-        sentence=Phrase(*_worst(cards), _audit_sentence(counts)),
+        sentence=Phrase(*_worst(cards, command), _audit_sentence(counts)),
         facts=[
             ("tested", Phrase(Figure(command, "command"), _SCRIPT if _is_scripted(saved) else "")),
             ("under", "one certain fault in each run, compared with two clean runs"),
@@ -152,10 +152,22 @@ def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[s
     return "nothing harmful found", "good"
 
 
-def _worst(cards: Sequence[FindingCard]) -> Iterator[str]:
+def _worst(cards: Sequence[FindingCard], command: str) -> Iterator[str]:
     """Yield the sentence about the worst finding: the fault, who reacted, what happened, how often."""
     if cards:
-        yield capitalised(Phrase(*culprit_text(cards[0]), " (", cards[0].seen, "). "))
+        worst = culprit_text(cards[0], Figure(command, "command"))
+        yield capitalised(Phrase(*worst, " (", cards[0].seen, "). "))
+
+
+def _with_subject(group: FindingGroup, at: Sequence[str | int]) -> Phrase:
+    """Return the group's sentence; the ``it`` at its beginning is named."""
+    sentence = Figure(group.sentence, *at, "sentence")
+    if not sentence.startswith("it "):
+        return Phrase(sentence)
+    action = Figure(sentence.removeprefix("it "), *at, "sentence")
+    subject = Figure(group.answers[0].ask.call.text, *at, "text")
+    subjects = {"attempts": "the agent", "happened": "the fault"}
+    return Phrase(subjects.get(action.split()[0], subject), " ", action)
 
 
 _SEVERITIES: Sequence[Severity] = ("harmful", "risky", "wasteful")
@@ -259,10 +271,10 @@ def _audit_findings(
             f"#{evidence_anchor(example, group.worst.evidence)}" if example else "",
             episode_command(result.saved.experiment_id, key, result.saved.logs),
             repeat_command(result.saved.experiment_id, key, result.saved.logs),
-            actor_of(group.worst.rule, layers),
-            who_text(actor_of(group.worst.rule, layers), layers, example),
+            actor := actor_of(group.worst.rule, layers, example.trace if example else None),
+            who_text(actor, layers, example),
             also=further(alike),
-            sentence=Figure(group.sentence, *at, "sentence"),
+            sentence=_with_subject(group, at),
             example=example_text(alike) if alike else "",
             injected=injected_text(example, group.worst.evidence) if example else "",
             where=where_text(example, group.worst.evidence) if example else "",

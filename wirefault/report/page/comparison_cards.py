@@ -115,7 +115,7 @@ class Group:
 
 
 def _actor(episode: RecordedEpisode, finding: Finding) -> str:
-    return actor_of(finding.rule, repeating_layers(episode.trace, finding.evidence))
+    return actor_of(finding.rule, repeating_layers(episode.trace, finding.evidence), episode.trace)
 
 
 def groups_in(both: BothSides) -> list[Group]:
@@ -294,7 +294,7 @@ def reaction_text(placed: Placed) -> Phrase:
     if OUTCOMES[outcome].tone == "good":
         return Phrase("no finding, ", _repeated_in(placed))
     why = [": ", placed.figure(placed.judged.why, "why")] if placed.judged.why else []
-    return Phrase(actor_of(outcome), *why)
+    return Phrase(actor_of(outcome, (), placed.trace), *why)
 
 
 def cost_figures(arms: Sequence[BothSides]) -> dict[str, Any]:

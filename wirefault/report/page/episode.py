@@ -36,6 +36,9 @@ class Sides:
     agent: tuple[str, str, str]
     upstream_status: str
     agent_status: str
+    upstream_headers: Sequence[tuple[str, bool]] = ()
+    """Such as ``Retry-After: 2``, and whether the other side has not got it."""
+    agent_headers: Sequence[tuple[str, bool]] = ()
 
     def near_difference(self) -> Sides:
         """Return the sides with a few lines around the difference; whole if nothing is marked."""
@@ -260,7 +263,11 @@ def _sides(upstream: TimelineLine, observed: TimelineLine) -> Sides:
     if len(one[0]) + len(one[2]) < _ALIKE * max(len(sent_text), len(received)):
         one, other = (sent_text, "", ""), (received, "", "")  # marks help only in texts of one kind
     status = f"{observed.seen} {observed.text}" if same else observed.seen
-    return Sides(one, other, upstream.seen, status.strip())
+    headers = [
+        [(each, each not in twin.headers) for each in side.headers]
+        for side, twin in ((upstream, observed), (observed, upstream))
+    ]
+    return Sides(one, other, upstream.seen, status.strip(), *headers)
 
 
 def _pretty(text: str) -> str:

@@ -404,7 +404,7 @@ def _actor(check: Check, example: Placed | None, layers: Sequence[Layer]) -> str
         return "lab"
     if check.verdict != "deviated":
         return ""
-    return actor_of(example.judged.outcome if example else "", layers)
+    return actor_of(example.judged.outcome, layers, example.trace) if example else "agent"
 
 
 def _statement_matrix(seen: _Seen) -> Matrix | None:

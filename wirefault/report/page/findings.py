@@ -13,6 +13,7 @@ from wirefault.judging.findings.writes import UNDECLARED
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
+from wirefault.judging.subject_name import scripted_links
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.episode import Node, event_anchor
 from wirefault.report.page.figures import repeating_layer
@@ -24,7 +25,7 @@ SEVERITY_BY_TONE: Mapping[str, Severity] = {"harmful": "harmful", "ended": "risk
 _MAX_ALSO = 100
 """Links to further episodes of a card."""
 _WHO: Mapping[Layer, str] = {
-    "model": "the model asked for the call again",
+    "model": "{model} asked for the call again",
     "framework": "the agent's framework repeated it",
     "code": "the agent's own code or HTTP client sent it again, with no model reply in between",
     "SDK": "the client's SDK sent it again",
@@ -35,10 +36,17 @@ _ACTOR_OF_LAYER: Mapping[Layer, str] = {
     "framework": "agent's framework",
     "code": "agent's code or HTTP client",
 }
-ACTORS = ("model", "agent", *(actor for layer, actor in _ACTOR_OF_LAYER.items() if layer != "model"))
+_SCRIPTED = "lab's scripted model"
+ACTORS = (
+    "model",
+    _SCRIPTED,
+    "agent",
+    *(actor for layer, actor in _ACTOR_OF_LAYER.items() if layer != "model"),
+)
 _WHO_OF_ACTOR: Mapping[str, str] = {
     "agent": "the agent: its code, its framework or the model; the record does not show which",
     "model": "the model",
+    _SCRIPTED: "a script of the lab, which replaces the agent's model",
     "tool's reply, faulted": "a tool's reply that the lab falsified, not the agent",
     "lab or server": "the lab or a server, not the agent",
     "lab": "the lab",
@@ -84,8 +92,8 @@ def finding_cards(
                 f"#{finding_anchor(example, evidence)}",
                 example.card.command,
                 example.card.repeat,
-                actor_of(rule, who),
-                who_text(actor_of(rule, who), who, example),
+                actor := actor_of(rule, who, example.trace),
+                who_text(actor, who, example),
                 also=further([each for each, _, _ in members]),
                 no_control=no_control(example, calm),
                 example=example_text([each for each, _, _ in members]),
@@ -141,8 +149,8 @@ def _outcome_cards(
             f"#{example.card.anchor}",
             example.card.command,
             example.card.repeat,
-            actor_of(outcome),
-            who_text(actor_of(outcome), (), example),
+            actor := actor_of(outcome, (), example.trace),
+            who_text(actor, (), example),
             also=further(alike),
             no_control=no_control(example, calm),
             example=example_text(alike),
@@ -186,11 +194,19 @@ def outcome_text(outcome: str, example: Placed | None) -> Phrase:
     return Phrase(*parts)
 
 
-def actor_of(rule: str, layers: Sequence[Layer] = ()) -> str:
-    """Return who did it: the layer that sent a request again, or the actor of the rule."""
-    if layers:
-        return _ACTOR_OF_LAYER.get(layers[0], "agent")
-    return _ACTOR_OF_RULE.get(rule, "agent")
+def actor_of(rule: str, layers: Sequence[Layer] = (), trace: EpisodeTrace | None = None) -> str:
+    """Return who did it: the layer that sent a request again, or the actor of the rule.
+
+    ``trace``: of the episode, which shows whether a script of the lab replaced the model.
+    """
+    actor = _ACTOR_OF_LAYER.get(layers[0], "agent") if layers else _ACTOR_OF_RULE.get(rule, "agent")
+    return _SCRIPTED if actor == "model" and trace is not None and _is_scripted(trace) else actor
+
+
+def _is_scripted(trace: EpisodeTrace) -> bool:
+    started = trace.run.started
+    models = {request.link_name for request in trace.requests if request.of_model}
+    return started is not None and bool(models) and models <= scripted_links(started)
 
 
 def _seen_text(members: Sequence[Placed], placed: Sequence[Placed]) -> str:
@@ -317,10 +333,11 @@ def grade_text(severity: Severity, text: str) -> str:
     )
 
 
-def culprit_text(card: FindingCard) -> list[str]:
-    """Return the parts of two sentences: the lab's fault, and who did what then."""
+def culprit_text(card: FindingCard, agent: str = "") -> list[str]:
+    """Return the parts of two sentences: the lab's fault, and who did what then. ``agent``: its command."""
     parts = [capitalised(Phrase(card.injected, ". "))] if card.injected else []
-    return [*parts, f"The {card.actor}: " if card.actor in ACTORS else "", card.sentence or card.text]
+    who = [f"The {card.actor}", *([" (", agent, ")"] if agent else []), ": "] if card.actor in ACTORS else []
+    return [*parts, *who, card.sentence or card.text]
 
 
 def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:
@@ -340,7 +357,8 @@ def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:
 
 def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str:
     """Say who acted, and who injected the fault."""
-    who = repeated_text(layers) or _WHO_OF_ACTOR.get(actor, "")
+    model = _SCRIPTED if example is not None and _is_scripted(example.trace) else "model"
+    who = repeated_text(layers, model) or _WHO_OF_ACTOR.get(actor, "")
     faults = ", ".join(example.card.faults) if example is not None else ""
     return f"{who}; the lab injected {faults}" if who and faults else who
 
@@ -410,6 +428,6 @@ def repeating_layers(trace: EpisodeTrace, evidence: Sequence[str]) -> list[Layer
     return list(dict.fromkeys(layer for layer in layers if layer))
 
 
-def repeated_text(layers: Sequence[Layer]) -> str:
-    """Say who sent a request again; empty if none was."""
-    return "; ".join(_WHO[layer] for layer in layers)
+def repeated_text(layers: Sequence[Layer], model: str = "model") -> str:
+    """Say who sent a request again; empty if none was. ``model``: the name of the model."""
+    return "; ".join(_WHO[layer].format(model=f"the {model}") for layer in layers)
