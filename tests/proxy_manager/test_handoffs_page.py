@@ -29,6 +29,7 @@ def test_page_lists_and_decides_with_token_only(tmp_path: Path) -> None:
     hostile = {"to": "<img src=x onerror=alert(1)>"}
     for tool in ("send_message", "add_event"):
         queue.put(("run-1", "order", 1), tool, hostile, "unknown_effect", "read_timeout", now, now + 600)
+    queue.put(("run-1", "order", 1), "translate", {}, "exhausted", "http_503", now - 9, now - 4)  # no answer
     app = guarded(api_app(handoff_routes(queue)), ControlAccess(TOKEN, (), (PAGE,)))
     with (
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -45,6 +46,9 @@ def test_page_lists_and_decides_with_token_only(tmp_path: Path) -> None:
         page.get_by_label("The lab's token").fill(TOKEN)
         page.keyboard.press("Enter")
         expect(page.get_by_role("status")).to_have_text("2 waiting")
+        unanswered = page.get_by_role("row", name="translate")
+        expect(unanswered).to_contain_text("over")
+        expect(unanswered.get_by_role("button")).to_have_count(0)
         page.get_by_role("row", name="send_message").get_by_role("button", name="Deny").click()
         expect(page.get_by_role("status")).to_have_text("1 waiting")
         page.get_by_role("row", name="add_event").get_by_role("button", name="Approve").click()
@@ -54,4 +58,5 @@ def test_page_lists_and_decides_with_token_only(tmp_path: Path) -> None:
     assert {case.tool: case.decision for case in queue.latest()} == {
         "send_message": "deny",
         "add_event": "approve",
+        "translate": None,
     }
