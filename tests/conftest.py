@@ -33,7 +33,7 @@ _started_processes = pytest.StashKey[list[str]]()
 _SHARED_LABS = {
     "one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes streams",
     "two": "kept_alive personas real_toxiproxy recomputed recovery remarks reproducible secrets tampering"
-    " version handoffs lab_conversations whose_fault",
+    " version handoffs lab_conversations whose_fault recovery_prices",
 }
 SHARED_LAB_FILES = {
     f"tests/e2e/test_{name}.py": f"lab-{lab}" for lab, names in _SHARED_LABS.items() for name in names.split()

@@ -32,8 +32,6 @@ from wirefault.history.events import ToolCalled
 from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.settings import Settings
 
-pytestmark = pytest.mark.slow
-
 AGAIN = replace(text("Tell me the temperature in Paris."), expect=PARIS.expect)
 SUM = ("calculate_expr", {"expression": "6 * 7"})
 BOTH_ONCE = {
