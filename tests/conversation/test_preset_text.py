@@ -16,4 +16,5 @@ def test_show_prints_true_rates_and_diagrams(multiplier: float) -> None:
     for name, mode in modes().items():
         assert cells[name][1:4:2] == [f"{mode.probability:.2f}", f"{later.get(name, 0.0):.3f}"]
     assert cells["any"][2] == f"{sum(later.values()):.3f}"
+    assert "between 1.5 and 9.5 s" in output and "waits 5 to 30 s" in output
     assert output.count("```mermaid\nflowchart TD") == 2

@@ -114,6 +114,17 @@ def test_scenario_takes_effect_until_it_is_disabled(server: Served) -> None:
     assert server.chat("scenario", PARIS)["failure_mode"] is None
 
 
+def test_timeouts_of_three_requests_are_drawn(server: Served) -> None:
+    parameters = {"at_least": 0.1, "limit": 0.4}
+    config = {"probability": 0, "parameters": parameters}
+    scenario = {"name": "late", "failure_type": "api_timeout", "config": config}
+    assert server.call("POST", "/api/v1/failure-scenarios", scenario).status_code == 200
+    reply = server.chat("late", PARIS, failure_mode="late")
+    assert (reply["status"], reply["natural_response"]) == ("timeout", None)
+    waits = [each["ms"] for each in reply["metadata"]["time_line"]]
+    assert len(set(waits)) == 3 and min(waits) >= 100
+
+
 FIELDS = {
     name: set(text.split())
     for name, text in {

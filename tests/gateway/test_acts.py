@@ -185,6 +185,16 @@ def test_gateway_ends_hang_of_client_that_waits(lab: Lab, link: str, fault: dict
     assert not record.unavailable
 
 
+def test_gateway_ends_hang_after_the_drawn_time(lab: Lab) -> None:
+    fault = {"fault": "api_timeout", "links": "model", "with": {"at_least": 0.1, "limit": 0.3}}
+    lab.begin(faults={"faults": [fault]})
+    with dial(lab.address("model")) as client:
+        client.sendall(GET)
+        read_all(client)
+    evidence = lab.exchange().faults[0].evidence
+    assert 0.1 <= evidence["hang_s"] <= 0.3 and evidence["closed_after_s"] == evidence["hang_s"]
+
+
 @pytest.mark.parametrize("link", ["search", "model"])
 def test_hang_ends_with_its_attempt(lab: Lab, link: str) -> None:
     lab.begin(faults=armed("hang"))

@@ -11,6 +11,7 @@ from wirefault.conversation.modes import (
     decision_diagrams,
     modes,
 )
+from wirefault.faults.catalogue.model.provider import ApiTimeout
 
 _COLUMNS = ("mode", "stated", f"messages 1-{LOOP_AFTER}", "later", "after itself")
 
@@ -36,5 +37,12 @@ def preset_text(multiplier: float) -> str:
         f"drawn is chosen. {LOOP} needs {LOOP_AFTER} messages before it. After itself: the mode of the\n"
         "session's last failure, once the pause is over."
     )
+    timeout = modes()["api_timeout"].faults.faults[0].fault
+    if isinstance(timeout, ApiTimeout) and timeout.at_least is not None:
+        notes += (
+            f"\n\napi_timeout: a request gets no reply, and its connection is closed after a time that is"
+            f"\ndrawn between {timeout.at_least:g} and {timeout.limit:g} s. The agent's client makes three requests with short"
+            "\npauses, so that a turn waits 5 to 30 s."
+        )
     diagrams = "\n\n".join(f"```mermaid\n{diagram}\n```" for diagram in decision_diagrams(odds))
     return f"{table}\n\n{notes}\n\n{diagrams}"

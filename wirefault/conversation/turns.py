@@ -169,7 +169,7 @@ def result_of(ended: AttemptEnded, events: Sequence[Event], faults: FaultSet) ->
         natural_status = "unknown" if answered is None else "success" if answered < 400 else "failure"
     status: TurnStatus = "success"
     if failed:
-        status = "timeout" if is_timeout(ended) else "error"
+        status = "timeout" if is_timeout(ended) or _hung_up(of_model) else "error"
     elif (sides is not None and sides.is_answer and natural != response) or (
         ended.report is not None and ended.report.status != "done"
     ):
@@ -216,6 +216,11 @@ def time_line(
         for each in recoveries
     ]
     return sorted(rows, key=lambda row: row["at_ms"])
+
+
+def _hung_up(of_model: Sequence[Exchange]) -> bool:
+    """Return whether the last request to the model waited for a reply until its connection was closed."""
+    return bool(of_model) and any("closed_after_s" in fault.evidence for fault in of_model[-1].faults)
 
 
 def is_timeout(ended: AttemptEnded) -> bool:

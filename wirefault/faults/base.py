@@ -199,6 +199,8 @@ class Act:
     """Creates an editor for the messages of a WebSocket connection."""
     pings: Pings | None = None
     """Keeps an event stream alive that ends with ``hang``."""
+    hang_s: float | None = None
+    """Replaces the fault's ``hang_s`` for this try."""
     kill: Kill | None = None
     """Where the try hangs, the subject is killed and resumed."""
     evidence: Mapping[str, Any] = field(default_factory=dict)

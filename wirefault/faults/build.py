@@ -715,11 +715,13 @@ def api_timeout(
     link: Link = "all",
     *,
     limit: float | None = None,
+    at_least: float | None = None,
     **conditions: Unpack[Conditions],
 ) -> Entry:
     """Accept the request and never reply, until the client gives up, or for 65 s."""
     parameters = {
         "limit": limit,
+        "at_least": at_least,
     }
     return _entry("api_timeout", link, parameters, conditions)
 

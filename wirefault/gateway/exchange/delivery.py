@@ -81,7 +81,9 @@ class ReplyDelivery:
         self.hanging = True
         fault = self.acting_fault(exchange)
         # over stdio the end of one call's wait would end the whole session
-        seconds = 0.0 if fault is None or exchange.listener.is_lines else fault.fault.hang_s
+        seconds = 0.0
+        if fault is not None and not exchange.listener.is_lines:
+            seconds = fault.fault.hang_s if fault.act.hang_s is None else fault.act.hang_s
         if fault is not None and seconds:
             self._hang_limit = asyncio.get_running_loop().call_later(seconds, on_limit)
             self._hang_limit_s = seconds

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.dialects.forms import BERN, CALL, CALLS, FORMS, TEXT, ZURICH, Form
-from tests.faults.tries import act_of, always, changed, model_try, why_not
+from tests.faults.tries import act_of, always, changed, keyed, model_try, why_not
 from wirefault.dialects.base import reply_body
 from wirefault.dialects.http import Reply, ReplyInPieces
 from wirefault.dialects.token_usage import read_usage
@@ -33,6 +33,23 @@ def error(fault, form):
 
 def test_timeout_lasts_until_client_leaves():
     assert act_of(ApiTimeout(), model_try(CHAT)).answer == ReplyInPieces(ending="hang")
+
+
+@pytest.mark.parametrize(("draw", "seconds"), [(0.0, 5.0), (0.5, 17.5), (0.9999999, 30.0)])
+def test_timeout_is_drawn_between_its_bounds(draw: float, seconds: float) -> None:
+    act = act_of(ApiTimeout(at_least=5, limit=30), model_try(CHAT, chance=always(draw)))
+    assert (act.hang_s, act.evidence) == (seconds, {"hang_s": seconds})
+
+
+def test_timeouts_of_two_tries_differ() -> None:
+    fault = ApiTimeout(at_least=5, limit=30)
+    waits = {act_of(fault, model_try(CHAT, chance=keyed(seed))).hang_s for seed in range(9)}
+    assert len(waits) == 9 and all(5 <= wait <= 30 for wait in waits if wait is not None)
+
+
+def test_bounds_of_timeout_must_be_in_order() -> None:
+    with pytest.raises(ValueError, match="at_least must be at most limit, which is 30"):
+        ApiTimeout(at_least=31, limit=30)
 
 
 def test_context_too_long_has_provider_form():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wirefault.core.caller_errors import CLOSED, NOTHING, TIMEOUT, ErrorKind
 from wirefault.dialects.base import (
@@ -30,7 +30,8 @@ class ApiTimeout(Fault):
     """Accept the request and never reply, until the client gives up, or for 65 s.
 
     The request is not forwarded. Most clients with a timeout retry. Of one that still waits after 65 s
-    (``limit``), the gateway closes the connection.
+    (``limit``), the gateway closes the connection. With ``at_least`` each try draws its limit between the
+    two.
     """
 
     name = "api_timeout"
@@ -39,6 +40,9 @@ class ApiTimeout(Fault):
     can_cause = TIMEOUT | CLOSED
 
     limit: HangLimit = HANG_LIMIT_S
+    at_least: float | None = Field(
+        None, gt=0, description="seconds; each try's limit is drawn between these and `limit`, evenly"
+    )
 
     @property
     def hang_s(self) -> float:
@@ -48,8 +52,17 @@ class ApiTimeout(Fault):
     def causes(self) -> frozenset[ErrorKind]:
         return self.can_cause if self.limit else TIMEOUT
 
+    @model_validator(mode="after")
+    def _in_order(self) -> ApiTimeout:
+        if self.at_least is not None and self.at_least > self.limit:
+            raise ValueError(f"at_least must be at most limit, which is {self.limit:g}")
+        return self
+
     def act(self, tried: Try) -> Act:
-        return Act(answer=ReplyInPieces(ending="hang"))
+        if self.at_least is None:
+            return Act(answer=ReplyInPieces(ending="hang"))
+        drawn = round(self.at_least + (self.limit - self.at_least) * tried.chance("limit"), 3)
+        return Act(answer=ReplyInPieces(ending="hang"), hang_s=drawn, evidence={"hang_s": drawn})
 
 
 class ContextLength(Fault):
