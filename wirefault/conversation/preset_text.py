@@ -41,8 +41,8 @@ def preset_text(multiplier: float) -> str:
     if isinstance(timeout, ApiTimeout) and timeout.at_least is not None:
         notes += (
             f"\n\napi_timeout: a request gets no reply, and its connection is closed after a time that is"
-            f"\ndrawn between {timeout.at_least:g} and {timeout.limit:g} s. The agent's client makes three requests"
-            "\nwith short pauses, so that a turn waits 5 to 30 s."
+            f"\ndrawn between {timeout.at_least:g} and {timeout.limit:g} s. The agent's client makes three"
+            "\nrequests with short pauses, so that a turn waits 5 to 30 s."
         )
     diagrams = "\n\n".join(f"```mermaid\n{diagram}\n```" for diagram in decision_diagrams(odds))
     return f"{table}\n\n{notes}\n\n{diagrams}"
