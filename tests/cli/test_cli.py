@@ -87,7 +87,7 @@ def test_demo_uses_common_defaults(folder: Path, monkeypatch: pytest.MonkeyPatch
         recorded.append(saved.plan.configuration)
         return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", fake_run)
+    monkeypatch.setattr("wirefault.cli.own_lab.run_experiment", fake_run)
     for name in NAMES:
         monkeypatch.delenv(name.upper(), raising=False)
     call("demo", "--seed", "7", "--no-charts")
@@ -102,7 +102,7 @@ def _run_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
 def test_foreign_dotenv_names_only_warn(
     folder: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", _run_nothing)
+    monkeypatch.setattr("wirefault.cli.own_lab.run_experiment", _run_nothing)
     (folder / ".env").write_text("OPENAI_API_KEY=k\nDATABASE_URL=d\n", encoding="utf-8")
     recorded = call(*command)
     assert recorded.exit_code == 0
@@ -112,7 +112,7 @@ def test_foreign_dotenv_names_only_warn(
 
 
 def test_chaos_level_prints_true_rates(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", _run_nothing)
+    monkeypatch.setattr("wirefault.cli.own_lab.run_experiment", _run_nothing)
     expected = call("demo", "--faults", "light", "--chaos-level", "0.5").output
     assert "unavailable tools 1.5 % of tries" in " ".join(expected.split())
     assert "light" not in call("demo", "--faults", "light").output

@@ -49,7 +49,7 @@ def test_demo_passes_selected_prompts_on(prompts: Path, monkeypatch: pytest.Monk
         handed.append(saved.plan.source)
         return ExperimentResult(saved, code=0)
 
-    monkeypatch.setattr("wirefault.cli.running.run_experiment", fake_run)
+    monkeypatch.setattr("wirefault.cli.own_lab.run_experiment", fake_run)
     expected("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "-hi")
     assert not handed, "a mistake is found before the lab starts"
     expected("demo", "--prompts", "few.json", "--only", "1", "--only", "ho", "--match", "Say h")

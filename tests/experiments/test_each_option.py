@@ -299,7 +299,9 @@ CASES = [
 def paper_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperLab:
     monkeypatch.chdir(tmp_path)
     paper_lab = PaperLab(tmp_path)
-    monkeypatch.setattr("wirefault.cli.running.LocalEngine", lambda: paper_lab.engine_called("local"))
+    for module in ("running", "own_lab"):
+        engine = f"wirefault.cli.{module}.LocalEngine"
+        monkeypatch.setattr(engine, lambda: paper_lab.engine_called("local"))
     monkeypatch.setattr("wirefault.experiments.ray_engine.RayEngine", lambda: paper_lab.engine_called("ray"))
     (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     limited = {**EXPERIMENT, "limits": {"time": 1e-9}}

@@ -17,6 +17,7 @@ from tests.core.hostile import TRAPS, VICTIM, victim_of
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from wirefault.cli import running
 from wirefault.cli.main import main
+from wirefault.cli.saved import resumed_experiment
 from wirefault.core.errors import InputError
 from wirefault.experiments.evidence import AlteredError, evidence_of
 from wirefault.experiments.saved import SavedExperiment, load_saved
@@ -157,7 +158,7 @@ def test_foreign_plan_without_code_is_resumed_only_with_its_file(
 def test_resumed_foreign_recording_is_not_signed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saved = planned(folder)
     become_another_user(monkeypatch)
-    foreign = running.resumed_experiment(saved.experiment_id, None, [Path("exp.json")])
+    foreign = resumed_experiment(saved.experiment_id, None, [Path("exp.json")])
     run_on_paper(foreign, PaperEngine())
     assert evidence_of(saved.logs, saved.experiment_id).text == "whole, not signed"
 

@@ -24,7 +24,7 @@ from wirefault.cli.options import (
     toxiproxy_option,
     workers_option,
 )
-from wirefault.cli.running import run_in_own_lab
+from wirefault.cli.own_lab import run_in_own_lab
 from wirefault.report.terminal import plain_console
 from wirefault.wiring.wiring import lab_wiring
 

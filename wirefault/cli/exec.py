@@ -27,7 +27,8 @@ from wirefault.cli.options import (
     setting_options,
     toxiproxy_option,
 )
-from wirefault.cli.running import CompletedRun, run_in_own_lab, show_page
+from wirefault.cli.own_lab import CompletedRun, run_in_own_lab
+from wirefault.cli.results import show_page
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.core.redaction import SECRET, Redaction
 from wirefault.history.events import (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
@@ -9,6 +12,7 @@ import click
 from wirefault.cli.help import Command
 from wirefault.cli.options import (
     RunOptions,
+    environ_below,
     experiment_changes,
     filter_option,
     max_cost_option,
@@ -22,7 +26,21 @@ from wirefault.cli.options import (
     set_option,
     until_decided_option,
 )
-from wirefault.cli.running import plans_of, show_plans
+from wirefault.core.errors import InputError
+from wirefault.experiments.experiment_file import (
+    ExperimentFile,
+    experiments_below,
+    files_meant,
+    is_module_name,
+    load_experiments,
+    load_from_module,
+)
+from wirefault.experiments.index import last_run_of
+from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.run_tournament import is_next_arm
+from wirefault.lab.process import print_to_stderr
+from wirefault.report.experiment import print_plan, undecidable_lines
+from wirefault.report.terminal import plain_console
 
 
 @click.command(
@@ -63,3 +81,51 @@ def plan_command(
     changes = experiment_changes(seed, repeats, changed, only)
     changes |= sequential_changes(until_decided, max_episodes, max_time, max_cost)
     show_plans(plans_of(targets, RunOptions(changes=changes, filters=filters)))
+
+
+def plans_of(targets: Iterable[Path], how: RunOptions) -> list[ExperimentPlan]:
+    """Read and plan all experiments before any of them runs. Raises ``UserError``."""
+    environ = environ_below(how.out)
+    read = [each for target in targets for each in _read(target, how)]
+    selected = [each for each in read if _is_selected(each, how.filters)]
+    if not selected:
+        tags = sorted({tag for each in read for tag in each.experiment.tags})
+        raise InputError(f"--filter: no experiment has this title or tag; tags: {', '.join(tags) or 'none'}")
+    plans: list[ExperimentPlan] = []
+    for each in selected:
+        plan = plan_experiment(each, environ)
+        if plans and is_next_arm(plans[-1], plan) and each.experiment.seed is None:
+            seeded = each.experiment.model_copy(update={"seed": plans[-1].seed})
+            plan = plan_experiment(replace(each, experiment=seeded), environ)
+        plans.append(plan)
+    for line in dict.fromkeys(line for plan in plans for line in plan.notes):
+        print_to_stderr(f"warning: {line}")
+    return [_tagged(plan, how.tags) for plan in plans]
+
+
+def _tagged(plan: ExperimentPlan, tags: Sequence[str]) -> ExperimentPlan:
+    both = list(dict.fromkeys([*plan.experiment.tags, *tags]))
+    return replace(plan, experiment=plan.experiment.model_copy(update={"tags": both}))
+
+
+def _is_selected(file: ExperimentFile, filters: Sequence[str]) -> bool:
+    names = [name.casefold() for name in (file.experiment.title, *file.experiment.tags)]
+    patterns = [pattern.casefold() for pattern in filters]
+    return not filters or any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+def _read(target: Path, how: RunOptions) -> list[ExperimentFile]:
+    if is_module_name(target):
+        return load_from_module(str(target), how.changes)
+    files = experiments_below(target) if how.recursive else files_meant(target)
+    return [each for file in files for each in load_experiments(file, how.changes)]
+
+
+def show_plans(plans: Iterable[ExperimentPlan]) -> None:
+    """Show the plans. Raises ``InputError`` for claims that they cannot decide."""
+    problems = []
+    for plan in plans:
+        print_plan(plain_console(), plan, last_run_of(plan.configuration.logs, plan.experiment.title))
+        problems += [f"{plan.experiment.title}: {line}" for line in undecidable_lines(plan)]
+    if problems:
+        raise InputError("\n".join(problems))

@@ -30,7 +30,7 @@ def recording_named(name: str, out: Path | None, files: Sequence[Path] = ()) -> 
 
     environ = environ_below(out)
     if files and name in saved_ids(logs_in(environ)):
-        from wirefault.cli.running import saved_experiment
+        from wirefault.cli.saved import saved_experiment
 
         return recording_of(saved_experiment(name, out, files))
     return open_recording(logs_in(environ), name, environ)

@@ -120,7 +120,7 @@ def _report_tournament(
     logs = logs_in(environ)
     if f"{name}.1" not in saved_ids(logs):
         return None
-    from wirefault.cli.running import show_tournament
+    from wirefault.cli.results import show_tournament
     from wirefault.experiments.run_tournament import load_tournament, result_of
     from wirefault.report.experiment import junit
     from wirefault.report.page.markdown import tournament_markdown
@@ -172,7 +172,7 @@ def _show_search(
     name: str, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]]
 ) -> bool:
     """Show the answer of a search; False for other experiments."""
-    from wirefault.cli.running import saved_experiment
+    from wirefault.cli.saved import saved_experiment
     from wirefault.experiments.search.run_search import answer_of
     from wirefault.report.search import search_lines
 
@@ -199,7 +199,7 @@ def _page_content(recording: Recording, judged: Callable[[], ExperimentResult]) 
 def _show_report(
     result: ExperimentResult, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]] = dict
 ) -> int:
-    from wirefault.cli.running import show_verdict
+    from wirefault.cli.results import show_verdict
     from wirefault.report.experiment import arm_line
     from wirefault.report.terminal import plain_console
 

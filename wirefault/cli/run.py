@@ -245,6 +245,7 @@ def _check(context: click.Context, way: str) -> None:
 
 def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Sequence[Path]) -> int:
     from wirefault.cli import running
+    from wirefault.cli.saved import repeated_experiment, resumed_experiment
 
     way = "--resume" if chosen["resume"] else "--again"
     _check(context, way)
@@ -253,22 +254,21 @@ def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Seque
         code = running.resume_tournament(chosen["resume"], how, targets)
         if code is not None:
             return code
-        saved = running.resumed_experiment(chosen["resume"], how.out, targets)
+        saved = resumed_experiment(chosen["resume"], how.out, targets)
     else:
-        saved = running.repeated_experiment(
-            chosen["again"], chosen["episodes"], chosen["arms"], how.out, targets
-        )
+        saved = repeated_experiment(chosen["again"], chosen["episodes"], chosen["arms"], how.out, targets)
     return running.run_saved(saved, how)
 
 
 def _run_experiments(context: click.Context, targets: Sequence[Path], chosen: Mapping[str, Any]) -> int:
     from wirefault.cli import running
+    from wirefault.cli.plan import plans_of, show_plans
 
     _check(context, "an experiment")
     names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output", "reports", "tags"}
     how = RunOptions(changes=_experiment_changes(chosen), **{name: chosen[name] for name in sorted(names)})
     if chosen["dry_run"]:
-        running.show_plans(running.plans_of(targets, how))
+        show_plans(plans_of(targets, how))
         return 0
     if chosen["levels"]:
         return running.run_levels(targets, chosen["levels"], how)
@@ -306,7 +306,7 @@ def _wiring_file(targets: Sequence[Path]) -> Path | None:
 
 
 def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
-    from wirefault.cli.running import run_in_own_lab
+    from wirefault.cli.own_lab import run_in_own_lab
     from wirefault.wiring.subject_spec import CommandSpec
     from wirefault.wiring.wiring import NO_WIRING, load_wiring, with_links, with_subject
 
@@ -388,7 +388,7 @@ def _show_page_and_why(configuration: Configuration, run_id: str, *, as_json: bo
     """Write the run's page and print where it is, in Compose also at the service ``ui``."""
     from rich.text import Text
 
-    from wirefault.cli.running import show_why
+    from wirefault.cli.results import show_why
     from wirefault.report.page.write import page_line
     from wirefault.report.reproduce import COMPOSE_LAB
     from wirefault.report.terminal import plain_console

@@ -305,7 +305,7 @@ def explain_command(
 
     The faults that are left act as before. Several faults together can be the cause, or it cannot be told.
     """
-    from wirefault.cli.running import own_recording
+    from wirefault.cli.saved import own_recording
     from wirefault.experiments.search.options import plan_explain
 
     saved, recorded = own_recording(run, arm, how.out)
@@ -323,7 +323,7 @@ def explain_command(
 @run_options
 def resume_command(search: str, hooks: tuple[str, ...], how: RunOptions) -> None:
     """Resume an interrupted search; finished episodes are kept."""
-    from wirefault.cli.running import resumed_experiment
+    from wirefault.cli.saved import resumed_experiment
 
     run_to_end(resumed_experiment(search, how.out), how, hooks)
 

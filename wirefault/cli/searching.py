@@ -120,7 +120,7 @@ hooks_option = option(
 
 def saved_search(plan: ExperimentPlan) -> SavedExperiment:
     """Save the plan, with the command that repeats it."""
-    from wirefault.cli.running import saved_anew
+    from wirefault.cli.saved import saved_anew
 
     words = command_words(click.get_current_context(), except_=_ONCE)
     seed = [] if plan.search["kind"] == "explain" else [f"--seed={plan.seed}"]

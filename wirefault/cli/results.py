@@ -1,0 +1,148 @@
+"""Show results on the console: of a run, an experiment and a tournament, and where their pages are."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from wirefault.cli.recorded import print_object
+from wirefault.core.errors import InputError, UserError
+from wirefault.experiments.arms import ArmHistory
+from wirefault.experiments.recorded import recording_of
+from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in
+from wirefault.experiments.run_tournament import TournamentResult
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.verdict import Check
+from wirefault.history.events import RunFinished
+from wirefault.history.logs import strip_control
+from wirefault.history.reader import HistoryError, read_history
+from wirefault.judging.summary import summarise
+from wirefault.lab.process import print_to_stderr
+from wirefault.report.experiment import print_effects, print_verdict
+from wirefault.report.next_command import print_why, why_line, worst_episode
+from wirefault.report.replies import print_replies
+from wirefault.report.resilience import print_resilience
+from wirefault.report.summary import findings_table, print_summary
+from wirefault.report.surface import print_surface
+from wirefault.report.tables import one_line
+from wirefault.report.tournament import print_tournament
+
+
+def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *, page: bool = False) -> None:
+    """Show the effect of the faults, the verdict and the folder; without a verdict, how to resume.
+
+    ``page``: write its page, too.
+    """
+    if result.plan.is_plain_run:
+        history = result.saved.history_of(result.plan.arms[0])
+        if history.events:
+            show_run(console, result.saved, history)
+    else:
+        print_effects(console, result.effects)
+        print_resilience(console, result.arms)
+        print_surface(console, result)
+        if result.plan.experiment.replies:
+            print_replies(console, recording_of(result.saved))
+        print_verdict(console, result, obstacles_in(result))
+    if result.can_be_resumed:
+        _show_resume(console, result.saved.experiment_id, out)
+    console.print(f"experiment: {result.saved.folder}", soft_wrap=True)
+    if page and result.arms:
+        show_page(result.saved)
+    decided_by = result.judged.decided_by if result.judged else None
+    if decided_by is not None:
+        _show_failed_arm(console, result.saved, decided_by)
+
+
+def _show_failed_arm(console: Console, saved: SavedExperiment, check: Check) -> None:
+    """Show the findings of the check's arm, and how to see the episode that explains the check best."""
+    recording = recording_of(saved)
+    arm = recording.arms.get(check.arm)
+    if arm is None:  # a statement about the whole experiment, or an arm that could not run
+        return
+    try:
+        summary = arm.summary
+    except InputError:  # the verdict says that it cannot be read
+        return
+    if summary.findings:
+        console.print()
+        console.print(findings_table(summary.findings, summary.run_id, saved.logs))
+    if not (key := worst_episode(summary.episodes, summary.findings, check.episodes)):
+        key = next((episode.episode for episode in summary.episodes if episode.outcome != "success"), "")
+    for episode in summary.episodes:
+        if episode.episode == key:
+            because = f", {one_line(episode.why)}" if episode.why else ""
+            console.print(Text(strip_control(f"{key} in {check.arm}: {episode.outcome}{because}")))
+            name = "" if arm is recording.default_arm else check.arm
+            line = why_line(saved.experiment_id, key, saved.logs, arm=name)
+            console.print(Text(strip_control(line)), soft_wrap=True)
+
+
+def show_run(
+    console: Console,
+    saved: SavedExperiment,
+    history: ArmHistory,
+    as_json: bool = False,
+    *,
+    shows_why: bool = True,
+) -> None:
+    """Show the summary of all runs of an experiment without a hypothesis.
+
+    ``shows_why``: with the line about the worst episode, which must come last.
+    """
+    summary = summarise(history.events)
+    print_summary(console, summary, f"wirefault run --again {saved.experiment_id}", logs=saved.logs)
+    if shows_why:
+        print_why(console, summary, saved.logs)
+    if as_json:
+        print_object(summary.as_json())
+
+
+def show_tournament(
+    console: Console, result: TournamentResult, out: Path | None, *, page: bool = False
+) -> None:
+    """Show how the arms compare, and how to resume. ``page``: write its page, too."""
+    print_tournament(console, result)
+    tournament = result.tournament
+    if any(each.can_be_resumed for each in result.results):
+        _show_resume(console, tournament.id, out)
+    console.print(f"tournament: wirefault report {tournament.id}", soft_wrap=True)
+    if page:
+        from wirefault.report.page.tournament import tournament_page_line
+
+        print_to_stderr(tournament_page_line(result))
+
+
+def _show_resume(console: Console, name: str, out: Path | None) -> None:
+    words = ["wirefault", "run", "--resume", name, *([f"--out={out}"] if out else [])]
+    console.print(f"to resume it: {shlex.join(words)}", soft_wrap=True)
+
+
+def show_page(saved: SavedExperiment) -> None:
+    """Write the page of what was recorded, and print its path.
+
+    Where OpenTelemetry's variables name a collector, its spans go there; a failure to send them is a warning.
+    """
+    from wirefault.report.page.write import page_line  # the template engine is slow to import
+    from wirefault.report.telemetry.export import export, is_wanted
+
+    print_to_stderr(page_line(saved.logs, saved.experiment_id, saved.plan.configuration.environ))
+    if is_wanted(os.environ):
+        try:
+            print_to_stderr(f"spans exported: {export(recording_of(saved))}")
+        except UserError as error:
+            print_to_stderr(f"warning: no spans exported: {error}")
+
+
+def show_why(console: Console, logs: Path, run_id: str, history: ArmHistory | None) -> None:
+    """Print the command for the worst episode, if the run has its end; the run's process told the rest."""
+    try:
+        events = history.events if history else read_history(logs, run_id).events()
+    except HistoryError:
+        return
+    if any(isinstance(event, RunFinished) for event in events):
+        print_why(console, summarise(events), logs)
