@@ -29,6 +29,7 @@ class Served:
 
     def start(self) -> None:
         environ = {**os.environ, "SEED": "1", "TOXIC_PROB": "0", "ERROR_PROB": "0", **PATIENT}
+        environ |= {"LOG_LEVEL": "info", "AI_ENCODING": "p50k_base"}
         self.log = (self.folder / "serve.txt").open("w+")
         command = [sys.executable, "-m", "wirefault", "lab", "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(

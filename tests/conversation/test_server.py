@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import subprocess
 import sys
@@ -18,8 +19,9 @@ import requests
 from tests.conversation.served import PATIENCE_S, Served
 from tests.support import until
 from wirefault.conversation.chat import MESSAGES_A_MINUTE
-from wirefault.conversation.serving import own_names
+from wirefault.conversation.serving import encoding_note, log_level, own_names
 from wirefault.conversation.store import CHECKPOINT_S, RATE_S, STATE_S, Store
+from wirefault.core.errors import InputError
 
 pytestmark = pytest.mark.slow
 PARIS, SEND = (
@@ -244,6 +246,23 @@ def test_metrics_and_views_are_filled_by_turns(server: Served) -> None:
 def test_variables_of_other_conversation_labs_are_known() -> None:
     environ = {"AI_BASE_URL": "http://127.0.0.1:9/v1", "AI_MODEL": "theirs", "GROQ_MODEL": "ours"}
     assert own_names(environ) == {"MODEL_BASE_URL": "http://127.0.0.1:9/v1"}
+
+
+def test_level_of_the_log_is_that_of_server_and_agent(server: Served) -> None:
+    server.chat("logged", PARIS, failure_mode="auth_error")
+    log = (server.folder / "serve.txt").read_text()
+    assert re.search(r"WARNING wirefault\.conversation: session logged, turn 1: error in \d+ ms", log)
+    assert re.search(r"INFO httpx: HTTP Request: POST \S+/chat/completions .*401", log)
+    assert "AI_ENCODING=p50k_base changes nothing: token_count is the usage" in log
+    assert server.token not in log and "DEBUG" not in log
+
+
+def test_unknown_level_and_encoding_are_refused() -> None:
+    assert (log_level({}), log_level({"LOG_LEVEL": "debug"}), encoding_note({})) == ("WARNING", "DEBUG", "")
+    with pytest.raises(InputError, match=r"LOG_LEVEL: unknown level 'WARN'; did you mean 'WARNING'\?"):
+        log_level({"LOG_LEVEL": "warn"})
+    with pytest.raises(InputError, match="AI_ENCODING: unknown encoding 'utf-8'; valid: cl100k_base"):
+        encoding_note({"AI_ENCODING": "utf-8"})
 
 
 def test_second_server_in_the_folder_is_refused(server: Served) -> None:

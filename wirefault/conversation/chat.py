@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set
 from wirefault.recovery.strategies import parse_recovery
 from wirefault.wiring.links import lab_links
 
+log = logging.getLogger("wirefault.conversation")
 MESSAGES_A_MINUTE = 600
 _SESSION = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$"
 
@@ -142,6 +144,12 @@ class Chat:
             request.get("max_tokens") or 0,
         )
         self._count(run, memories, session, mode, result)
+        log.log(
+            logging.INFO if result.status == "success" else logging.WARNING,
+            "session %s, turn %d: %s in %.0f ms, mode %s%s",
+            *(session.session_id, session.turns, result.status, result.ms, mode or "none"),
+            f", {result.error}" if result.error else "",
+        )
         if result.status in ("success", "failure"):
             session.conversation_history += [
                 {"role": "user", "content": request["message"]},

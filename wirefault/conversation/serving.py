@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import json
+import logging
 import secrets
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,9 +22,10 @@ from wirefault.conversation.server import Api
 from wirefault.conversation.worker import Worker
 from wirefault.core.api_server import api_in_thread, wait_for_signal
 from wirefault.core.control_access import shared_secret
-from wirefault.core.errors import UserError
+from wirefault.core.errors import InputError, UserError, nearest
 from wirefault.core.files import write_whole
 from wirefault.core.processes import TOPOLOGY_VARIABLE
+from wirefault.core.redaction import Redaction
 from wirefault.core.sockets import LOOPBACK, Address, bind_or_replace, bound_address
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
@@ -31,6 +34,9 @@ from wirefault.settings.configuration import Configuration
 TOKEN_FILE = "conversation.token"
 # as other conversation labs call them
 _NAMES = {"AI_BASE_URL": "MODEL_BASE_URL", "AI_MODEL": "GROQ_MODEL", "AI_API_KEY": "MODEL_API_KEY"}
+
+ENCODINGS = ("cl100k_base", "p50k_base", "r50k_base")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def run_of(state: Path, clock: Callable[[], float] = time.time) -> str:
@@ -57,6 +63,46 @@ def own_names(environ: Mapping[str, str]) -> dict[str, str]:
     return {ours: environ[name] for name, ours in _NAMES.items() if name in environ and ours not in environ}
 
 
+def log_level(environ: Mapping[str, str]) -> str:
+    """Return LOG_LEVEL, WARNING by default. Raises ``InputError`` for an unknown one."""
+    level = (environ.get("LOG_LEVEL") or "WARNING").upper()
+    if level not in LEVELS:
+        raise InputError(f"LOG_LEVEL: unknown level {level!r}{nearest(level, LEVELS)}")
+    return level
+
+
+def encoding_note(environ: Mapping[str, str]) -> str:
+    """Return the line about AI_ENCODING, empty without it. Raises ``InputError`` for an unknown one.
+
+    No tokenizer is installed with Wirefault: each downloads its vocabulary when it is first used.
+    """
+    encoding = environ.get("AI_ENCODING", "")
+    if encoding and encoding not in ENCODINGS:
+        hint = nearest(encoding, ENCODINGS)
+        raise InputError(f"AI_ENCODING: unknown encoding {encoding!r}{hint}")
+    return encoding and (
+        f"AI_ENCODING={encoding} changes nothing: token_count is the usage that the model reports"
+    )
+
+
+class _RedactedLines(logging.Formatter):
+    """One line per record, or several with a traceback, without secrets."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._redaction = Redaction(environ)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redaction.text(super().format(record))
+
+
+def _log_to_stderr(level: str, environ: Mapping[str, str]) -> None:
+    """Write the records of the server and of its agent, which is in the same process, from this level up."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_RedactedLines(environ))
+    logging.basicConfig(level=level, handlers=[handler])
+
+
 def serve_conversations(
     configuration: Configuration,
     toxiproxy: Choice,
@@ -75,6 +121,9 @@ def serve_conversations(
     forced, probabilistic, multiplier = failures
     if forced not in ("", "none"):
         mode_named(forced)
+    _log_to_stderr(log_level(configuration.environ), configuration.environ)
+    if note := encoding_note(configuration.environ):
+        say(note)
     state = configuration.state.parent
     state.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
