@@ -127,20 +127,22 @@ def test_arm_that_did_not_start_has_no_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_arms_meet_same_faults_and_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arms_meet_same_faults_up_to_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     pair = {name: BASE["arms"][name] for name in ("retry", "keyed")}
     with shop(tmp_path / "shop.db") as record:
         links = {"shop": {**WIRING["links"]["shop"], "upstream": record.url}}
         wiring, faults = {**WIRING, "links": links}, {"faults": {"faults": [LOST, AT_RANDOM]}}
-        file = written(tmp_path, wiring=wiring, method=faults, repeats=3, arms=pair)
+        until = {"repeats": None, "until_decided": True, "limits": {"episodes": 3}}
+        file = written(tmp_path, wiring=wiring, method=faults, arms=pair, **until)
         ran = CliRunner().invoke(main, ["run", str(file), "--json"])
     document = json.loads(ran.stdout)
     [table] = document["tables"]
     arms = {arm["arm"]: arm for arm in table["arms"]}
     assert table["schedules"]["shared_calls"] >= 6 and table["schedules"]["different"] == []
     assert arms["retry"]["more_effects"]["value"] > arms["keyed"]["more_effects"]["value"] == 0.0
-    assert all(arms[name]["success"]["n"] == 3 for name in arms)
+    assert all(arms[name]["success"]["n"] == 3 for name in arms) and not document["decided"]
+    assert "cannot be told apart by success after 3 pairs" in table["advice"]
     [page] = (tmp_path / ".wirefault/logs/pages").glob(f"{document['tournament']}/page.html")
     assert "Success against cost" in page.read_text(encoding="utf-8")
     check(page.read_text(encoding="utf-8"), document, 20)
