@@ -9,10 +9,11 @@ from wirefault.faults.sets.presets import read_canonical
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.subjects.command import CommandSubject
-from wirefault.subjects.http_agent import running_agent, running_service
+from wirefault.subjects.http_agent import running_agent
 from wirefault.subjects.lab_process import needs_process, running_lab_agent
 from wirefault.subjects.loading import LAB_SUBJECT, load_subject
 from wirefault.subjects.python import running_python
+from wirefault.subjects.service import running_service
 from wirefault.subjects.subject import Subject
 from wirefault.subjects.surroundings import make_surroundings
 from wirefault.subjects.taps.opening import open_tap
