@@ -18,7 +18,7 @@ import pytest
 from tests.compose.rig import Lab
 from wirefault.core.sockets import CONTROL_PORT
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import save
 
 pytestmark = pytest.mark.compose

@@ -12,7 +12,8 @@ import pytest
 from wirefault.core.errors import InputError
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic

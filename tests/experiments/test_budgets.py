@@ -20,7 +20,8 @@ from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.measures import measures_of
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import BudgetSpent, BudgetUnknown
 from wirefault.settings.budgets import Budgets, EpisodeBudget, load_budgets

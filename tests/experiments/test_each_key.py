@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import load_experiments
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import save
 from wirefault.faults.sets.presets import read_canonical

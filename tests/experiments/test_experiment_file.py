@@ -10,7 +10,7 @@ from tests.support import ROOT
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import files_meant, load_experiment
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 
 GOOD = """\
 title: Lost replies

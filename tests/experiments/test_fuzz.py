@@ -12,7 +12,7 @@ from wirefault.cli.main import main
 from wirefault.core.identity import draw
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.fuzz import SPACES, drawn_experiment, drawn_parameters, options_of
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.faults.registry import REGISTRY
 from wirefault.wiring.links import Link, Links
 from wirefault.wiring.wiring import lab_wiring

@@ -11,7 +11,8 @@ import yaml
 from wirefault import Experiment, Matrix
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiment, load_experiments, python_experiment
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 
 ONE: dict[str, Any] = {"title": "T", "seed": 1, "only": ["1"], "hypothesis": ["no crash"]}
 

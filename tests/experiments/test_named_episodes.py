@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 
 PROMPTS = [{"prompt": "Hello", "id": "hello"}, {"prompt": "Bye", "id": "bye"}]
 

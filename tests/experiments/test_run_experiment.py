@@ -16,7 +16,8 @@ from tests.judging.oracle.histories import run_finished, run_started
 from wirefault.core.errors import InputError
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import PlannedArm, plan_experiment
+from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again, run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.lab.toxiproxy import VERIFIED, Choice

@@ -10,7 +10,8 @@ import pytest
 
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.settings.episode_faults import is_outside_radius
 
 STRUCK = {"faults": [{"fault": "rate_limit", "links": ["weather"], "id": "busy"}]}

@@ -11,7 +11,8 @@ import pytest
 from wirefault.core.errors import InputError
 from wirefault.experiments.evidence import AlteredError
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import load_saved, save
 
 WIRING = {

@@ -22,7 +22,8 @@ from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.index import RunCost, last_run_of
-from wirefault.experiments.plan import PlannedArm, plan_experiment
+from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.experiments.sequential import (

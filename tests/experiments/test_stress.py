@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import ExperimentPlan, levels_of, plan_experiment, stressed
+from wirefault.experiments.plan import ExperimentPlan, levels_of, stressed
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.surface import level_answers
 from wirefault.experiments.verdict import NO_FAULT_REACHED, Check, ExperimentVerdict, Judged
 from wirefault.faults.sets.presets import read_canonical

@@ -16,7 +16,8 @@ from wirefault.core.errors import InputError
 from wirefault.experiments.engine import LocalEngine, RunControl
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.index import RunCost
-from wirefault.experiments.plan import ExperimentPlan, levels_of, plan_experiment, stressed
+from wirefault.experiments.plan import ExperimentPlan, levels_of, stressed
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import recording_of, repeated_part
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again, run_experiment
 from wirefault.experiments.saved import load_saved, save

@@ -17,7 +17,8 @@ from wirefault import Experiment
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import load_experiments, python_experiment
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_tournament import contests_in
 from wirefault.experiments.saved import save
 from wirefault.report.page.write import page_line

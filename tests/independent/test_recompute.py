@@ -25,7 +25,8 @@ from tests.judging.oracle.histories import (
 )
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import PlannedArm, plan_experiment
+from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.history.events import EpisodeJudged, Event

@@ -26,7 +26,7 @@ from tests.report.page.test_figures import check
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import save
 from wirefault.history.events import Event
 from wirefault.judging.judge import judge_episode

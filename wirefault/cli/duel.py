@@ -16,7 +16,7 @@ from wirefault.core.lab_folder import lab_root
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.engine import LocalEngine, RunControl
 from wirefault.experiments.experiment_file import load_experiments
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment, save

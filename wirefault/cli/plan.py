@@ -36,7 +36,8 @@ from wirefault.experiments.experiment_file import (
     load_from_module,
 )
 from wirefault.experiments.index import last_run_of
-from wirefault.experiments.plan import ExperimentPlan, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_tournament import is_next_arm
 from wirefault.lab.process import print_to_stderr
 from wirefault.report.experiment import print_plan, undecidable_lines

@@ -23,7 +23,8 @@ from wirefault.core.signing import take_key_variable
 from wirefault.experiments.engine import LocalEngine, RunArm, RunControl, deal, settings_of_run
 from wirefault.experiments.experiment import Experiment as ExperimentModel
 from wirefault.experiments.experiment_file import ExperimentFile, python_experiment
-from wirefault.experiments.plan import PlannedArm, plan_experiment
+from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.report import ExperimentReport
 from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.experiments.saved import SavedExperiment, save

@@ -18,7 +18,8 @@ from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
 from wirefault.experiments.experiment import AFTER, CONTROL, Experiment
 from wirefault.experiments.experiment_file import python_experiment
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.experiments.sequential import progress_lines
 from wirefault.experiments.surface import LevelAnswer, level_answers, level_rows, surface_cells

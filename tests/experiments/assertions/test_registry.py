@@ -20,7 +20,7 @@ from wirefault.experiments.assertions.registry import AssertionEntry, names_of, 
 from wirefault.experiments.assertions.statement import Statement
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.wiring.links import Links
 from wirefault.wiring.wiring import Wiring, lab_wiring
 

@@ -19,7 +19,7 @@ from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.expression import exactly
-from wirefault.experiments.plan import plan_experiment
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment, load_saved, save

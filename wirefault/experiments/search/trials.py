@@ -12,7 +12,8 @@ from wirefault.experiments.engine import RunControl, RunGrownArm
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.facts import EpisodeFacts
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.planned_prompts import repeated_prompts
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import judge_experiment

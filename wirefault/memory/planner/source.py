@@ -11,7 +11,8 @@ from wirefault.core.errors import InputError, nearest
 from wirefault.core.yaml_text import dump_yaml
 from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile, load_experiment
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm, plan_experiment
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm
+from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.search.trials import MIN_CONTROLS, planned_search
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.planner import NextExperiment
