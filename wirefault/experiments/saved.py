@@ -7,41 +7,26 @@
 from __future__ import annotations
 
 import errno
-import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError
-from wirefault.core.files import (
-    OUTPUT_FOLDER,
-    names_in,
-    read_shared,
-    remove_shared,
-    replace_shared,
-)
-from wirefault.core.lab_folder import cassettes_folder
-from wirefault.core.redaction import Redaction
+from wirefault.core.files import names_in, remove_shared, replace_shared
 from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
 from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views, needs_users_code
+from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views
 from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.experiments.evidence import Evidence, evidence_of, remove_signature, sign_recording
-from wirefault.experiments.experiment import CONTROL, Experiment, perturbed_name
+from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.facts import FactsStore, RunFacts, planned_faults, views_in
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.index import (
-    PLAN,
-    VERDICT,
-    latest_id,
-    read_document,
-    run_names,
-    saved_ids,
-)
+from wirefault.experiments.index import PLAN, VERDICT, latest_id, read_document, run_names, saved_ids
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.measures import against_control, measures_of
-from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm
+from wirefault.experiments.plan_files import json_bytes, plan_code, plan_files, prompts_name, read_plan
 from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.experiments.repeated import (
     asserted_by_control,
@@ -53,16 +38,10 @@ from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.sequential import Decision, SequentialState, follow
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
-from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.judge import ByControl
-from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.toxiproxy import VERIFIED
-from wirefault.settings.configuration import load_configuration
-from wirefault.settings.settings import Settings
-from wirefault.wiring.prompts import Prompt, load_prompts
-from wirefault.wiring.subject_spec import CommandSpec
-from wirefault.wiring.wiring import dumped_wiring, lab_wiring
+from wirefault.wiring.prompts import Prompt
 
 _END, _FACTS = "end.json", "facts"
 _NEW = Evidence("in progress", is_own=True)
@@ -101,7 +80,7 @@ class SavedExperiment:
 
     def prompts_file(self, arm: PlannedArm) -> Path:
         """All prompts of the arm, with their keys."""
-        return self.folder / _prompts_name(arm.perturbation)
+        return self.folder / prompts_name(arm.perturbation)
 
     def run_ids(self, arm: PlannedArm) -> list[str]:
         """The existing runs of that arm, in their order."""
@@ -313,7 +292,7 @@ class SavedExperiment:
 
         Raises ``InputError`` if that has other code.
         """
-        if _code_of(plan) != _code_of(self.plan):
+        if plan_code(plan) != plan_code(self.plan):
             raise InputError(
                 f"the file is not the plan of {self.experiment_id}: its commands or functions differ"
             )
@@ -325,7 +304,7 @@ class SavedExperiment:
 
         ``way`` is how to run it.
         """
-        if self.facts.runs_code or (with_code and not any(_code_of(self.plan))):
+        if self.facts.runs_code or (with_code and not any(plan_code(self.plan))):
             return
         what = "has commands, functions or addresses, and " if with_code else ""
         again = f"; wirefault run --again {self.experiment_id} runs a copy of it" if not with_code else ""
@@ -336,7 +315,7 @@ class SavedExperiment:
 
     def write_plan(self) -> None:
         """Write and sign the plan. Raises ``OSError``."""
-        contents = self._contents()
+        contents = plan_files(self.plan, self.extent)
         for file, data in contents.items():
             replace_shared(self.logs, self.folder / file, data)
         self._sign(contents, complete=False)
@@ -348,40 +327,6 @@ class SavedExperiment:
         else:
             remove_signature(self.logs, self.experiment_id)
 
-    def _contents(self) -> dict[str, bytes]:
-        """The plan and its prompts as files."""
-        plan = self.plan
-        arms = [
-            {
-                "arm": arm.name,
-                "settings": arm.settings.model_dump(),
-                "hypothesis": arm.hypothesis,
-                "assertions": arm.assertions,
-                "capped": arm.capped,
-                "variant": arm.variant,
-                "level": arm.level,
-                "perturbation": arm.perturbation,
-                **({} if arm.episodes is None else {"episodes": arm.episodes}),
-            }
-            for arm in plan.arms
-        ]
-        experiment = plan.experiment.model_dump(mode="json", exclude_unset=True)
-        redaction = Redaction(plan.configuration.environ)
-        experiment["title"] = redaction.text(str(experiment.get("title", "")))
-        wiring = redaction.value(plan.configuration.wiring.dump())
-        planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
-        if self.extent is not None:
-            planned["extent"] = self.extent
-        planned |= {"search": plan.search} if plan.search else {}
-        prompts = {
-            _prompts_name(perturbation): dump_prompts(of_arm)
-            for perturbation, of_arm in {"": plan.prompts, **plan.perturbed}.items()
-        }
-        subject = plan.configuration.wiring.subject
-        if isinstance(subject, CommandSpec) and subject.prompt == "none":  # its text is the command line
-            prompts = {file: redaction.text(text, in_json=True) for file, text in prompts.items()}
-        return {**{file: text.encode() for file, text in prompts.items()}, PLAN: _json_bytes(planned)}
-
     def write_verdict(self, verdict: Mapping[str, Any]) -> None:
         """Write verdict and facts, and sign all files. Raises ``OSError``.
 
@@ -390,7 +335,7 @@ class SavedExperiment:
         evidence_of(self.logs, self.experiment_id).require_unaltered()
         _write_json(self.logs, self.folder / VERDICT, verdict)
         self.facts.write()
-        self._sign(self._contents(), complete=True)
+        self._sign(plan_files(self.plan, self.extent), complete=True)
 
     def _asserted(self, arm: PlannedArm, facts: ArmFacts) -> tuple[Asserted, ...]:
         """The results of the arm's assertions."""
@@ -427,38 +372,6 @@ class SavedExperiment:
         return f"{self.experiment_id}-{place + 1}-{arm.name}"
 
 
-def _prompts_name(perturbation: str) -> str:
-    return f"{perturbed_name('prompts', perturbation)}.json"
-
-
-def _code_of(plan: ExperimentPlan) -> tuple[object, ...]:
-    """All commands, functions and addresses of a plan; empty values without any."""
-    functions = [
-        parse_assertion(entry).model_dump()
-        for arm in plan.arms
-        for entry in arm.assertions
-        if needs_users_code(parse_assertion(entry))
-    ]
-    turns = sorted({prompt.next_turn.function for prompt in plan.prompts if prompt.next_turn})
-    # a saved plan has no secrets, the file has; the file may be named by another path
-    wiring = Redaction(plan.configuration.environ).value(plan.configuration.wiring.dump())
-    return wiring.get("data"), wiring.get("folder"), plan.subject, functions, turns, _reach_of(plan)
-
-
-def _reach_of(plan: ExperimentPlan) -> list[str]:
-    """The servers that would receive the user's key, and the folders that would be written to.
-
-    Those of the user's own environment are left out.
-    """
-    own = {"", plan.configuration.environ.get("MODEL_BASE_URL", "").rstrip("/")}
-    own |= {Settings.model_fields["cassettes"].default, str(cassettes_folder())}
-    own |= {str(Path(OUTPUT_FOLDER) / "state" / "cassettes")}  # the folder may have become a lab since
-    own |= {plan.configuration.environ.get("CASSETTES", "")}
-    return sorted(
-        {reach for arm in plan.arms for reach in (arm.settings.model_base_url, arm.settings.cassettes)} - own
-    )
-
-
 def _restricted(facts: ArmFacts, keys: Set[str]) -> ArmFacts:
     return replace(facts, episodes=[each for each in facts.episodes if each.episode in keys])
 
@@ -493,65 +406,11 @@ def load_saved(logs: Path, experiment_id: str, environ: Mapping[str, str]) -> Sa
     folder = logs / "experiments" / experiment_id
     evidence = evidence_of(logs, experiment_id)
     evidence.require_unaltered()
-    try:
-        data = read_document(logs, folder / PLAN)
-        wiring = dumped_wiring(data["wiring"]) if data["wiring"] else lab_wiring()
-        configured = [load_configuration(environ, arm["settings"], wiring) for arm in data["arms"]]
-        arms = [
-            PlannedArm(
-                arm["arm"],
-                configuration.settings,
-                tuple(arm["hypothesis"]),
-                tuple(arm.get("assertions", ())),
-                tuple(arm.get("capped", ())),
-                str(arm.get("variant", "")),
-                float(arm.get("level", 0)),
-                str(arm.get("perturbation", "")),
-                tuple(map(str, arm["episodes"])) if arm.get("episodes") is not None else None,
-            )
-            for arm, configuration in zip(data["arms"], configured, strict=True)
-        ]
-        is_plain_run = [arm.name for arm in arms] == [PLAIN_RUN]  # a file cannot have this arm
-        data_of_experiment = data["experiment"]
-        extent = int(data["extent"]) if "extent" in data else None
-        experiment = (
-            Experiment.model_construct(**data_of_experiment)
-            if is_plain_run
-            else Experiment.model_validate(data_of_experiment)
-        )
-        if (
-            not is_plain_run and "steady_state" not in data_of_experiment
-        ):  # an older version had another default
-            steady = tuple(experiment.steady)
-            arms = [replace(arm, hypothesis=steady) if arm.is_control else arm for arm in arms]
-        files = {name: folder / _prompts_name(name) for name in ("", *(arm.perturbation for arm in arms))}
-        contents = {name: read_shared(logs, file, MAX_HISTORY_BYTES) for name, file in files.items()}
-    except InputError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-        raise InputError(f"{folder / PLAN}: cannot be read: {' '.join(str(error).split())}") from None
-    check = expect_check(wiring.links)
-    prompts = {
-        name: tuple(load_prompts(files[name], check_expect=check, content=content).entries)
-        for name, content in contents.items()
-    }
-    plan = ExperimentPlan(
-        experiment,
-        configured[0],
-        prompts.pop(""),
-        tuple(arms),
-        str(data.get("subject", "")),
-        perturbed=prompts,
-        search=dict(data.get("search") or {}),
-    )
+    plan, extent = read_plan(logs, folder, environ)
     facts = FactsStore(logs, folder / _FACTS, trusted=evidence.is_trusted, runs_code=evidence.is_own)
     return SavedExperiment(folder, plan, facts, evidence, extent=extent)
 
 
 def _write_json(logs: Path, path: Path, value: Any) -> None:
     """Write atomically: a killed process leaves the old file."""
-    replace_shared(logs, path, _json_bytes(value))
-
-
-def _json_bytes(value: Any) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
+    replace_shared(logs, path, json_bytes(value))
