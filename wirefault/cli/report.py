@@ -23,7 +23,7 @@ from wirefault.experiments.index import run_ids_of, saved_ids
 if TYPE_CHECKING:
     from wirefault.experiments.recorded import Recording
     from wirefault.experiments.run_experiment import ExperimentResult
-    from wirefault.judging.judge import ByControl
+    from wirefault.judging.judge import ByControl, RunJudgement
     from wirefault.judging.summary import Summary
     from wirefault.report.page.parts import PageContent
 
@@ -92,7 +92,7 @@ def report_command(
         """Return the part of the JSON that the page shows."""
         from wirefault.report.page.write import page_json
 
-        return page_json(recording(), content)
+        return page_json(content)
 
     if junit is None and name in saved_ids(logs) and _show_search(name, out, as_json, figures):
         return
@@ -108,7 +108,8 @@ def report_command(
         if result:
             code = _show_report(result, out, as_json, figures)
         else:
-            code = _verify_run(name, logs, "", as_json, figures=figures)
+            judgement = recording().arms[""].judgements[name]
+            code = _verify_run(name, logs, "", as_json, figures=figures, judgement=judgement)
     sys.exit(code)
 
 
@@ -165,6 +166,7 @@ def _judged(
     require_unaltered(logs_in(environ_below(out)), name, as_json)
     saved = recording().experiment
     assert saved is not None
+    saved.facts.keeps_judgements = True  # the page shows them
     return judged_again(saved)
 
 
@@ -259,10 +261,12 @@ def _verify_run(
     as_json: bool,
     event: str = "",
     figures: Callable[[], Mapping[str, Any]] = dict,
+    judgement: RunJudgement | None = None,
 ) -> int:
-    """Score a run again, show it and return the exit code."""
+    """Score a run again, show it and return the exit code. ``judgement``: by the same history, if known."""
     from wirefault.history.reader import read_history
-    from wirefault.judging.summary import summarise
+    from wirefault.judging.judge import judge_run
+    from wirefault.judging.summary import summary_of
 
     evidence = require_unaltered(logs, run_id, as_json)
     try:
@@ -272,11 +276,13 @@ def _verify_run(
             click.echo(f"evidence: {evidence.text}", err=True)
             return 0
         control: Mapping[str, ByControl] = {}
-        if any(run_id.startswith(f"{name}-") for name in saved_ids(logs)):
+        if judgement is None and any(run_id.startswith(f"{name}-") for name in saved_ids(logs)):
             from wirefault.experiments.recorded import control_of_run  # slow to import, and often not needed
 
             control = control_of_run(logs, run_id, {**os.environ, "LOGS_DIR": str(logs)})
-        summary = summarise(history.events(), torn=history.torn, control=control)
+        if judgement is None:
+            judgement = judge_run(history.events()).by_control(control)
+        summary = summary_of(judgement, torn=history.torn)
     except ValueError as error:
         raise InputError(str(error)) from None
     summary = replace(summary, remarks=[*history.integrity.remarks(), *summary.remarks])

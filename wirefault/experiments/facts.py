@@ -413,8 +413,8 @@ def _fault(entry: str, drawn_by: str) -> str:
 
 
 _PACKAGE = Path(__file__).parents[1]
-# of up to 1,000 episodes each
-_MAX_JUDGEMENTS = 4
+# of the judgements that a store remembers
+_MAX_EPISODES = 4000
 
 
 @dataclass(frozen=True)
@@ -473,10 +473,15 @@ class FactsStore:
             problem = f"the history of {run_id} cannot be read: {error}"
             return RunFacts(run_id, problem=problem, is_readable=False)
         if self.keeps_judgements:
-            self._judgements = dict([*self._judgements.items(), (run_id, judgement)][-_MAX_JUDGEMENTS:])
+            self._remember(run_id, judgement)
         if keep:
             self._facts[run_id] = _CachedFacts(worked_out_from, facts)
         return facts
+
+    def _remember(self, run_id: str, judgement: RunJudgement) -> None:
+        self._judgements[run_id] = judgement
+        while len(self._judgements) > 1 and sum(map(_size, self._judgements.values())) > _MAX_EPISODES:
+            del self._judgements[next(iter(self._judgements))]
 
     def write(self) -> None:
         """Write the facts of all runs that were read. Raises ``OSError``."""
@@ -493,6 +498,10 @@ class FactsStore:
             return _CACHED_FACTS.validate_json(read_shared(self._logs, self._path(run_id), MAX_HISTORY_BYTES))
         except (OSError, ValidationError):
             return None
+
+
+def _size(judgement: RunJudgement) -> int:
+    return len(judgement.episodes)
 
 
 def _state_of(run: Path) -> str:

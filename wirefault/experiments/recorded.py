@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,8 +19,8 @@ from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event
 from wirefault.history.reader import HistoryError, read_run
-from wirefault.judging.judge import ByControl
-from wirefault.judging.summary import Summary, summarise
+from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.summary import Summary, summary_of
 from wirefault.wiring.prompts import Prompt
 
 # ids to suggest from a long list
@@ -50,12 +51,36 @@ class RecordedArm:
         return history.events
 
     @cached_property
+    def judgements(self) -> Mapping[str, RunJudgement]:
+        """Each run as judged now, with the control's facts, by id. Raises ``InputError``."""
+        return {run_id: self._judgement(run_id) for run_id in self.run_ids}
+
+    def _judgement(self, run_id: str) -> RunJudgement:
+        try:
+            if self.experiment is None or not self.name:  # ids of events without the run's name
+                return judge_run(read_run(self.logs, run_id)).by_control(self.control)
+            return self.experiment[0].facts.judgement(run_id).by_control(self.control)
+        except (HistoryError, OSError, ValueError) as error:
+            raise InputError(f"the history of {run_id} cannot be read: {error}") from None
+
+    @cached_property
     def summary(self) -> Summary:
         """The summary, judged now. Raises ``InputError``."""
+        if len(self.run_ids) == 1:
+            return summary_of(self.judgements[self.run_ids[0]])
         try:
-            return summarise(self.events, control=self.control)
+            return summary_of(judge_run(self.events, self._judged_once).by_control(self.control))
         except ValueError as error:
             raise InputError(f"{', '.join(self.run_ids)}: {error}") from None
+
+    @property
+    def _judged_once(self) -> Mapping[str, EpisodeJudgement]:
+        """The judgements of finished runs that also hold for all runs together."""
+        runs = self.judgements.values()
+        counts = Counter(judged.episode for run in runs for judged in run.episodes)
+        ended = [run for run in runs if run.finished is not None and run.finished.completed]
+        episodes = (judged for run in ended for judged in run.episodes)
+        return {judged.episode: judged for judged in episodes if counts[judged.episode] == 1}
 
     @cached_property
     def control(self) -> Mapping[str, ByControl]:

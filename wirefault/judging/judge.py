@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
@@ -118,12 +119,19 @@ class RunJudgement:
         return model_usage(self.events, str(self.started.settings.get("prices", "")))
 
 
-def judge_run(events: Iterable[Event]) -> RunJudgement:
-    """Judge a whole run. Raises ``ValueError`` if its beginning is not among the events."""
-    return judge_identified(list(with_ids(events)))
+def judge_run(
+    events: Iterable[Event], judged: Mapping[str, EpisodeJudgement] = MappingProxyType({})
+) -> RunJudgement:
+    """Judge a whole run. Raises ``ValueError`` if its beginning is not among the events.
+
+    ``judged``: episodes of it that are judged already.
+    """
+    return judge_identified(list(with_ids(events)), judged)
 
 
-def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
+def judge_identified(
+    identified: Sequence[tuple[str, Event]], judged: Mapping[str, EpisodeJudgement] = MappingProxyType({})
+) -> RunJudgement:
     """Judge a whole run whose events already have ids."""
     events = [event for _, event in identified]
     started = next((event for event in reversed(events) if isinstance(event, RunStarted)), None)
@@ -133,7 +141,10 @@ def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
     traces = {trace.episode: trace for trace in traces_of(identified)}
     names = dict.fromkeys(event.episode for event in events if isinstance(event, EpisodeStarted))
     interrupted = finished is not None and finished.reason == INTERRUPTED_LINE
-    episodes = [judge_trace(traces[name], finished is not None, interrupted) for name in names]
+    episodes = [
+        judged[name] if name in judged else judge_trace(traces[name], finished is not None, interrupted)
+        for name in names
+    ]
     recorded = {event.episode: event.outcome for event in events if isinstance(event, EpisodeJudged)}
     return RunJudgement(
         started,
@@ -143,9 +154,9 @@ def judge_identified(identified: Sequence[tuple[str, Event]]) -> RunJudgement:
         traces,
         stray=sum(isinstance(event, Exchange) and event.episode not in names for event in events),
         differences=[
-            f"episode {judged.episode}: {judged.outcome}, recorded as {recorded[judged.episode]}"
-            for judged in episodes
-            if recorded.get(judged.episode, judged.outcome) != judged.outcome
+            f"episode {each.episode}: {each.outcome}, recorded as {recorded[each.episode]}"
+            for each in episodes
+            if recorded.get(each.episode, each.outcome) != each.outcome
         ],
     )
 

@@ -10,10 +10,8 @@ from wirefault.experiments.baseline import KnownFinding
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.history.reader import read_run
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import judge_run
 from wirefault.judging.trace import EpisodeTrace
 
 
@@ -42,8 +40,7 @@ def _audit_findings(saved: SavedExperiment) -> Iterator[KnownFinding]:
 
 
 def _arm_findings(name: str, arm: RecordedArm) -> Iterator[KnownFinding]:
-    for run_id in arm.run_ids:
-        judgement = judge_run(read_run(arm.logs, run_id)).by_control(arm.control)
+    for judgement in arm.judgements.values():
         for finding in judgement.findings:
             yield KnownFinding(
                 arm=name,

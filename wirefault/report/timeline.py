@@ -197,8 +197,8 @@ def _both_sides(request: Request, exchange: Exchange, faulted: FaultedReply) -> 
 
 
 def _headers(own: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
-    """Return a side's headers that guide the client, and the ones that the other side has differently."""
-    names = [name for name in own if name in GUIDING_HEADERS or own[name] != other.get(name)]
+    """Return the headers that guide the client, and the ones that the other side has differently."""
+    names = [name for name in own if name in GUIDING_HEADERS or (other and own[name] != other.get(name))]
     return tuple(f"{name}: {own[name]}" for name in names)
 
 

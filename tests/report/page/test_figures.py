@@ -24,6 +24,8 @@ from tests.lab.demos import environ_in
 from tests.report.page.recorded import doubled_order, failed_command, false_success, killed_order, synthetic
 from tests.support import ROOT
 from wirefault.cli.main import main
+from wirefault.judging.judge import EpisodeJudgement, judge_trace
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.summary import print_summary
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -173,6 +175,27 @@ def test_kills_of_subject_are_on_page_and_console(tmp_path: Path) -> None:
     assert "kills of the subject: 1 at shop, before_reply: 1 reply lost, 1 call repeated" in printed
     timeline = CliRunner().invoke(main, ["show", "run-e", "1", f"--out={tmp_path}"]).output
     assert "1 call repeated (executed writes: 1), recovered after 0.71 s" in timeline
+
+
+@pytest.mark.parametrize("is_run", [True, False])
+def test_report_judges_each_episode_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_run: bool
+) -> None:
+    if is_run:
+        false_success(tmp_path / "logs")
+        name = "run-c"
+    else:
+        experiment = planned(tmp_path, hypothesis=["success == all"])
+        name = run_on_paper(experiment, PaperEngine()).saved.experiment_id
+    judged: list[EpisodeTrace] = []
+
+    def noted(trace: EpisodeTrace, *more: Any) -> EpisodeJudgement:
+        judged.append(trace)
+        return judge_trace(trace, *more)
+
+    monkeypatch.setattr("wirefault.judging.judge.judge_trace", noted)
+    _, document = reported(tmp_path, "report", name)
+    assert len(judged) == len(document["figures"]["episodes"])
 
 
 def test_figures_of_an_experiment_on_paper(tmp_path: Path) -> None:

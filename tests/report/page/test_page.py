@@ -40,7 +40,7 @@ from wirefault.report.page.comparisons import comparison_content, first_differen
 from wirefault.report.page.episode import Sides
 from wirefault.report.page.experiments import beyond_statements
 from wirefault.report.page.figures import busy_seconds
-from wirefault.report.page.findings import causing_requests, extra_row
+from wirefault.report.page.findings import actor_of, causing_requests, extra_row
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
 from wirefault.report.page.write import page_content, page_html, page_line, whole_words
@@ -55,6 +55,13 @@ def all_html(page: str) -> str:
     """The page with its compressed episodes."""
     chunks = re.findall(r'<script type="text/plain" class="chunk">(.*?)</script>', page)
     return page + "".join(episode for chunk in chunks for episode in unpacked(chunk))
+
+
+def test_script_of_the_lab_is_not_blamed_as_model(tmp_path: Path) -> None:
+    trace = page_content(synthetic(tmp_path)).episodes[0].recorded.trace
+    assert actor_of("asked_again", ["model"], trace) == "lab's scripted model"
+    assert actor_of("asked_again", ["model"]) == "model"
+    assert actor_of("not_done_but_told", ["code"], trace) == "agent"
 
 
 def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Path) -> None:
@@ -105,7 +112,7 @@ def test_comparison_says_that_the_second_side_repeats_with_a_key(tmp_path: Path)
     with_key = f"{write} the same idempotency key, by which the upstream can recognise it"
     no_key = f"{write} no idempotency key"
     assert dict(content.facts)["sent again"] == f"first: {no_key}; second: {with_key}"
-    assert content.verdict == "not judged, fewer findings in the second"
+    assert content.verdict == "not judged; episodes with findings: 1 of 1 -> 0 of 1"
     assert content.findings[0].other_side == f"in the second, no such finding: {with_key}"
     assert '"id": 1' in content.findings[0].other_replies[0]
 
@@ -275,6 +282,8 @@ def test_harmful_outcome_without_a_finding_is_a_card(tmp_path: Path) -> None:
     assert (content.verdict, card.severity, card.rule) == ("harm found", "harmful", "false_success")
     assert card.text.startswith("false success: says done, but world or value is not as asked; for example ")
     assert card.href == "#ep/1"
+    assert "but not in episode 1 (false success: " in content.sentence
+    assert ', but not in episode <a href="#ep/1"><data' in page_html(content)
 
 
 def test_failed_command_without_an_oracle_is_not_called_fine(tmp_path: Path) -> None:

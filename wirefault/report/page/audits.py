@@ -17,6 +17,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.finding import Finding
 from wirefault.report.audit import shown_key
+from wirefault.report.audit_files import audit_as_json
 from wirefault.report.next_command import (
     command_on_run,
     episode_command,
@@ -110,6 +111,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, {"": summary}),
         figures={"arms": arms, "episodes": episodes.rows, "links": links, "counts": counts},
+        answers=audit_as_json(result, []),
         opened=first_to_open(cards, list(traces.values())),
     )
 

@@ -86,6 +86,7 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
     figures: dict[str, Any] = {
         "missing": missing,
         **_change_counts(comparison),
+        "counts": list(map(_counts, arms)),
         "sides": sides,
         "findings": list(map(group_figures, groups)),
         "costs": cost_figures(arms),
@@ -103,7 +104,7 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         title="Two recordings compared",
         kind="comparison",
         tone=_TONES[comparison.change],
-        verdict=_verdict(comparison, groups),
+        verdict=Phrase(_verdict(comparison), *_headline(figures["counts"], comparison)),
         sentence=Phrase(_sentence(figures, is_judged=_is_judged(comparison)), *worst_text(groups)),
         facts=[
             ("first", Phrase(Figure(first.id, "first"), ": ", _side_text(sides[0], 0))),
@@ -195,13 +196,45 @@ def _is_judged(comparison: Comparison) -> bool:
     return any(arm.has_success for arm in comparison.arms)
 
 
-def _verdict(comparison: Comparison, groups: Sequence[Group]) -> str:
+def _verdict(comparison: Comparison) -> str:
     if not _is_judged(comparison):
-        rarer = any(len(group.seen[0]) > len(group.seen[1]) for group in groups)
-        oftener = any(len(group.seen[0]) < len(group.seen[1]) for group in groups)
-        change = "other" if rarer and oftener else "fewer" if rarer else "more" if oftener else ""
-        return f"not judged, {change} findings in the second" if change else "not judged"
+        return "not judged"
     return "perhaps worse" if comparison.change == "unknown" else comparison.change
+
+
+def _counts(both: BothSides) -> dict[str, Any]:
+    """Count an arm's episodes on each side: judged ones, successes, and the ones with findings."""
+    sides = []
+    for episodes in both.sides:
+        judged = [each.judged.outcome for each in episodes.values() if OUTCOMES[each.judged.outcome].in_rate]
+        findings = [any(f.severity != "note" for f in each.findings) for each in episodes.values()]
+        sides.append(
+            {
+                "episodes": len(episodes),
+                "judged": len(judged),
+                "succeeded": judged.count("success"),
+                "with_findings": sum(findings),
+            }
+        )
+    return {"arm": both.name, "sides": sides}
+
+
+def _headline(counts: Sequence[Mapping[str, Any]], comparison: Comparison) -> Iterator[str]:
+    """Yield the counts of both sides, of the arm in which they differ most: successes, then findings."""
+    whats = [("succeeded", "judged", "succeeded")] if _is_judged(comparison) else []
+    for what, of, title in (*whats, ("with_findings", "episodes", "episodes with findings")):
+        changes = [abs(arm["sides"][0][what] - arm["sides"][1][what]) for arm in counts]
+        if not changes or (what == "with_findings" and not any(changes)):
+            continue
+        place = changes.index(max(changes))
+        arm = f"{counts[place]['arm']}, " if counts[place]["arm"] else ""
+        first, second = (_count_of(counts[place]["sides"][side], what, of, (place, side)) for side in (0, 1))
+        yield from (f"; {arm}{title}: ", first, " -> ", second)
+
+
+def _count_of(side: Mapping[str, int], what: str, of: str, place: tuple[int, int]) -> Phrase:
+    at = ("figures", "counts", place[0], "sides", place[1])
+    return Phrase(Figure(side[what], *at, what), " of ", Figure(side[of], *at, of))
 
 
 def _name(arm: ArmComparison) -> str:

@@ -264,7 +264,7 @@ def _sides(upstream: TimelineLine, observed: TimelineLine) -> Sides:
         one, other = (sent_text, "", ""), (received, "", "")  # marks help only in texts of one kind
     status = f"{observed.seen} {observed.text}" if same else observed.seen
     headers = [
-        [(each, each not in twin.headers) for each in side.headers]
+        [(each, bool(twin.seen) and each not in twin.headers) for each in side.headers]
         for side, twin in ((upstream, observed), (observed, upstream))
     ]
     return Sides(one, other, upstream.seen, status.strip(), *headers)

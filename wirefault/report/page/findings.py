@@ -52,6 +52,8 @@ _WHO_OF_ACTOR: Mapping[str, str] = {
     "lab": "the lab",
 }
 _WRITES = ("write_repeated", "extra_writes", "duplicate")
+_REPETITIONS = (*_WRITES, "hasty_retry", "useless_retry", "layered_retries", "asked_again", "runaway")
+"""Rules and outcomes about requests that were sent again, by the layer that did so."""
 _MAX_REPLY, _MAX_CHANGED, _MAX_PLACES = 160, 3, 2
 _MEASURABLE = 0.1
 """Share of the control's seconds below which a difference is noise."""
@@ -199,7 +201,8 @@ def actor_of(rule: str, layers: Sequence[Layer] = (), trace: EpisodeTrace | None
 
     ``trace``: of the episode, which shows whether a script of the lab replaced the model.
     """
-    actor = _ACTOR_OF_LAYER.get(layers[0], "agent") if layers else _ACTOR_OF_RULE.get(rule, "agent")
+    of_layer = [_ACTOR_OF_LAYER.get(layer, "agent") for layer in layers if rule in _REPETITIONS]
+    actor = next(iter(of_layer), _ACTOR_OF_RULE.get(rule, "agent"))
     return _SCRIPTED if actor == "model" and trace is not None and _is_scripted(trace) else actor
 
 
@@ -358,7 +361,8 @@ def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:
 def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str:
     """Say who acted, and who injected the fault."""
     model = _SCRIPTED if example is not None and _is_scripted(example.trace) else "model"
-    who = repeated_text(layers, model) or _WHO_OF_ACTOR.get(actor, "")
+    is_layer = actor == _SCRIPTED or actor in _ACTOR_OF_LAYER.values()
+    who = (repeated_text(layers, model) if is_layer else "") or _WHO_OF_ACTOR.get(actor, "")
     faults = ", ".join(example.card.faults) if example is not None else ""
     return f"{who}; the lab injected {faults}" if who and faults else who
 

@@ -12,12 +12,11 @@ from markupsafe import Markup
 
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm
-from wirefault.history.reader import read_run
 from wirefault.judging.checker import Severity
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import EpisodeJudgement, judge_run
+from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.judging.summary import Summary, summary_of
+from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.next_command import episode_command, repeat_command
 from wirefault.report.page.episode import EpisodeCard, Node, RecordedEpisode, episode_card
@@ -169,6 +168,8 @@ class PageContent:
     """Tables before the matrix: what to do next."""
     figures: Mapping[str, Any] = field(default_factory=dict)
     """The figures as data, as in ``--json``."""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    """The further part of ``--json`` that the page shows: an audit's answers."""
     opened: int = 0
     """The episode that is open at first, from 1; 0 for none."""
 
@@ -273,15 +274,14 @@ class Placed:
 def judged_episodes(arm: RecordedArm) -> tuple[dict[str, RecordedEpisode], Summary]:
     """Return the last run of each episode of an arm, by its key, and the arm's summary."""
     latest: dict[str, RecordedEpisode] = {}
-    for run_id in arm.run_ids:
-        judgement = judge_run(read_run(arm.logs, run_id)).by_control(arm.control)
+    for run_id, judgement in arm.judgements.items():
         findings: dict[str, list[Finding]] = defaultdict(list)
         for finding in judgement.findings:
             findings[finding.episode].append(finding)
         for judged in judgement.episodes:
             key = judged.episode
             latest[key] = RecordedEpisode(run_id, judgement.traces[key], judged, findings[key])
-    return latest, summary_of(judgement) if len(arm.run_ids) == 1 else arm.summary
+    return latest, arm.summary
 
 
 def count_text(count: int, noun: str) -> str:

@@ -13,10 +13,18 @@ class Figure(str):
     """A figure as text, with its place in the JSON of its recording: a JSON Pointer (RFC 6901)."""
 
     pointer: str
+    href: str = ""
+    """Its link on the page; empty for none."""
 
     def __new__(cls, text: object, *path: str | int) -> Figure:
         figure = super().__new__(cls, text)
         figure.pointer = "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path)
+        return figure
+
+    def linked(self, href: str) -> Figure:
+        """Return the figure as a link."""
+        figure = str.__new__(Figure, self)
+        figure.pointer, figure.href = self.pointer, href
         return figure
 
 
@@ -58,10 +66,12 @@ def marked_up(text: str, tag: str = "data") -> Markup:
     """Return the text as HTML or SVG, with an element around each figure; control characters are removed."""
     parts = text.parts if isinstance(text, Phrase) else (text,)
     return Markup("").join(
-        Markup('<{} data-json="{}">{}</{}>').format(
-            Markup(tag), strip_control(part.pointer), strip_control(part), Markup(tag)
-        )
-        if isinstance(part, Figure)
-        else escape(strip_control(part))
-        for part in parts
+        _figure(part, tag) if isinstance(part, Figure) else escape(strip_control(part)) for part in parts
     )
+
+
+def _figure(figure: Figure, tag: str) -> Markup:
+    element = Markup('<{} data-json="{}">{}</{}>').format(
+        Markup(tag), strip_control(figure.pointer), strip_control(figure), Markup(tag)
+    )
+    return Markup('<a href="{}">{}</a>').format(figure.href, element) if figure.href else element

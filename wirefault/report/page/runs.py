@@ -36,12 +36,14 @@ from wirefault.report.page.parts import (
     count_text,
     first_to_open,
 )
-from wirefault.report.page.phrase import Figure, Phrase, capitalised
+from wirefault.report.page.phrase import Figure, Phrase, capitalised, joined
 from wirefault.report.reproduce import summary_command
 from wirefault.stats.exact import ruled_out_above
 from wirefault.stats.rates import percent
 
 _ARM = ("figures", "arms", 0)
+_MAX_NAMED = 8
+"""Episodes without success that the first sentences name."""
 
 
 def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageContent:
@@ -148,11 +150,34 @@ def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[Fi
             parts += [" (", Figure(percent(CONFIDENCE), *_ARM, "confidence"), " interval "]
             parts += [Figure(low, *_ARM, "success", "low"), " to "]
             parts += [Figure(high, *_ARM, "success", "high"), ")"]
+        parts += _failed_episodes(placed)
     if summary.faults and not any(row.met for row in summary.faults):
         parts += [
             ". No fault is known to have met a request: this shows nothing about behaviour under faults"
         ]
     return capitalised(Phrase(*parts, "."))
+
+
+def _failed_episodes(placed: Sequence[Placed]) -> Iterator[str]:
+    """Yield the judged episodes that did not succeed, linked, by their outcome."""
+    failed = [each for each in placed if each.is_judged and each.judged.outcome != "success"]
+    by_outcome: dict[str, list[Placed]] = defaultdict(list)
+    for each in failed[:_MAX_NAMED]:
+        by_outcome[each.judged.outcome].append(each)
+    lists: list[str] = []
+    for outcome, episodes in by_outcome.items():
+        row = OUTCOMES[outcome]  # type: ignore[index]
+        numbers = [
+            each.figure(each.card.number, "number").linked(f"#{each.card.anchor}") for each in episodes
+        ]
+        noun = "episode " if len(episodes) == 1 else "episodes "
+        lists.append(
+            Phrase(noun, joined(", ", [*numbers]), f" ({row.name.replace('_', ' ')}: {row.meaning})")
+        )
+    if lists:
+        yield from (", but not in ", joined(", ", lists))
+    if len(failed) > _MAX_NAMED:
+        yield " and more, which the filter by outcome lists"
 
 
 def _has_finding(placed: Placed) -> bool:

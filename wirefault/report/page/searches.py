@@ -37,6 +37,7 @@ from wirefault.report.page.parts import (
     Placed,
     Table,
     Tone,
+    count_text,
     first_to_open,
 )
 from wirefault.report.page.phrase import Figure, Phrase, capitalised, joined
@@ -67,6 +68,8 @@ _VERDICTS: Mapping[str, tuple[str, Tone]] = {
 _CONFIDENCE = 0.95
 _MIN_GAP = 0.1
 """Part of the doses' range from which on a dose has room for its count beside it."""
+_MAX_NAMED = 3
+"""Arms up to which the first lines name their faults."""
 _MAX_BARS = 12
 """Arms up to which their outcomes are drawn."""
 
@@ -111,6 +114,7 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
             *_dose_table(result, doses),
             *_step_table(result),
             *_pair_tables(result),
+            *_reached_table(arms),
             *request_table(links),
         ],
         episodes=episodes.cards,
@@ -121,6 +125,11 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
             "links": links,
             "doses": doses,
             "sets": sets,
+            "reached": {
+                "faults": sum(arm["faults_reached"] for arm in arms),
+                "requests": sum(arm["requests"] for arm in arms),
+                "arms": len(arms),
+            },
             "confidence": _CONFIDENCE,
         },
         opened=first_to_open(cards, tested),
@@ -167,12 +176,53 @@ def _facts(
     of_lab = plan.configuration.wiring.is_lab and arms
     subject = Figure(arms[0]["subject"], "figures", "arms", 0, "subject") if of_lab else ""
     yield "tested", Phrase(tested, *([": ", subject] if subject else []))
-    yield "under", reached_text(arms, (row for each in summaries.values() for row in each.faults))
+    yield "under", _under(arms, summaries)
     yield "searched", _question(plan.search["kind"], terms)
     failures = terms.get("failures") or []
     yield "a failure is", ", ".join(failures) or terms.get("outcome") or "every outcome but success"
     yield "episodes by arm", _by_arm(arms)
     yield "seed", Figure(plan.seed, "seed")
+
+
+def _under(arms: Sequence[Mapping[str, Any]], summaries: Mapping[str, Summary]) -> str:
+    """Say which faults reached a request; of many arms only how many, since a table has the rest."""
+    reached = sum(arm["faults_reached"] for arm in arms)
+    if len(arms) <= _MAX_NAMED or not reached:
+        return reached_text(arms, (row for each in summaries.values() for row in each.faults))
+    at = ("figures", "reached")
+    return Phrase(
+        *(Figure(count_text(reached, "fault"), *at, "faults"), " in "),
+        *(Figure(count_text(sum(arm["requests"] for arm in arms), "request"), *at, "requests"), " of "),
+        *(Figure(count_text(len(arms), "arm"), *at, "arms"), "; the table “Faults by arm” has each"),
+    )
+
+
+def _reached_table(arms: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """Yield the faults that reached a request in each of many arms."""
+    if len(arms) <= _MAX_NAMED:
+        return
+    rows = []
+    for place, arm in enumerate(arms):
+        at = ("figures", "arms", place)
+        reached = [
+            Phrase(
+                f"{row['fault']} on {row['link']} (",
+                Figure(row["count"], *at, "reached", number, "count"),
+                ")",
+            )
+            for number, row in enumerate(arm["reached"])
+        ]
+        rows.append(
+            (
+                Figure(arm["arm"], *at, "arm"),
+                Figure(arm["episodes"], *at, "episodes"),
+                Figure(arm["requests"], *at, "requests"),
+                Figure(arm["faults_reached"], *at, "faults_reached"),
+                joined(", ", [*reached]) if reached else "none",
+            )
+        )
+    heads = ("arm", "episodes", "requests", "faults that reached one", "by fault and link")
+    yield Table("Faults by arm", heads, rows)
 
 
 def _by_arm(arms: Sequence[Mapping[str, Any]]) -> Phrase:
@@ -296,7 +346,7 @@ def chain_table(chain: Chain, path: tuple[str | int, ...], title: str, note: str
     """Yield the steps of a chain, if it has any. ``path``: its place in ``--json``; ``note``: said first."""
     rows = [
         [
-            Figure(step.name, *at, "name"),
+            Phrase(f"{place + 1}. ", Figure(step.name, *at, "name")),
             Figure(step.text, *at, "text"),
             Phrase(Figure(step.reason, *at, "reason"), ": ", Figure(step.because, *at, "because")),
             Figure(risk_text(step.risk), *at, "risk"),

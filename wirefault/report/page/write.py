@@ -29,7 +29,6 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.search.run_search import answer_of
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.report.audit_files import audit_as_json
 from wirefault.report.colors import CLEAN, LIGHT, SEVERITIES, css_variables
 from wirefault.report.page.audits import audit_content
 from wirefault.report.page.episode import EpisodeCard
@@ -90,17 +89,16 @@ def page_content(
     return experiment_content(recording, saved, judged(saved))
 
 
-def page_json(recording: Recording, content: Callable[[], PageContent]) -> dict[str, Any]:
-    """Return the part of a recording's JSON that its page shows: the figures, and an audit's answers.
+def page_json(content: Callable[[], PageContent]) -> dict[str, Any]:
+    """Return the part of a recording's JSON that its page shows: its figures, and an audit's answers.
 
     The figures are None if ``content`` raises, since the page cannot be made.
     """
-    saved = recording.experiment
     try:
-        audit = audit_as_json(read_audit(saved), []) if saved is not None and is_audit(saved) else {}
-        return {**audit, "figures": content().figures}
+        page = content()
     except UserError:
         return {"figures": None}
+    return {**page.answers, "figures": page.figures}
 
 
 def page_html(page: PageContent, *, live: str = "") -> str:
@@ -133,7 +131,7 @@ def page_html(page: PageContent, *, live: str = "") -> str:
         legend=LEGEND,
         overview_rows=_OVERVIEW,
         cost_title=_cost_title(page),
-        gloss=VERDICTS.get(page.verdict, ""),
+        gloss=VERDICTS.get(page.verdict.partition("; ")[0], ""),
         used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
         style=style,
         script=script,
