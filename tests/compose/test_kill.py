@@ -33,7 +33,7 @@ class Agent(BaseHTTPRequestHandler):
     def do_POST(self):
         item = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["prompt"]
         body = json.dumps({"item": item}).encode()
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", **({"Idempotency-Key": "1"} if "kept" in item else {})}
         order = urllib.request.Request(os.environ["SHOP_URL"] + "/orders", body, headers)
         urllib.request.urlopen(order, timeout=60).read()
         content = b"done: ordered"
@@ -64,7 +64,9 @@ subject:
 """
 EXPERIMENT = """
 title: Killed in Compose
-prompts: [{id: tea, prompt: tea, expect: {answer: {contains: done}}}]
+prompts:
+  - {id: tea, prompt: tea, expect: {answer: {contains: done}}}
+  - {id: kept, prompt: kept tea, expect: {answer: {contains: done}}}
 wiring: wirefault.yaml
 method: {faults: {faults: [{fault: kill_subject, links: shop}]}}
 hypothesis: [no duplicate]
@@ -112,10 +114,11 @@ def test_container_is_killed_and_started_again(project: Path, shop: tuple[str, C
     logs, result = project / ".wirefault" / "logs", json.loads(done.stdout)
     saved = load_saved(logs, result["experiment"], {"LOGS_DIR": str(logs)})
     events = list(saved.history_of(saved.plan.arms[1]).events)
-    [killed] = [event for event in events if isinstance(event, SubjectKilled)]
-    [resumed] = [event for event in events if isinstance(event, SubjectResumed)]
-    assert (killed.point, killed.dead) == ("before_reply", True)
-    assert resumed.command.endswith("up -d agent")
+    killed = [event for event in events if isinstance(event, SubjectKilled)]
+    resumed = [event for event in events if isinstance(event, SubjectResumed)]
+    assert [(event.point, event.dead) for event in killed] == [("before_reply", True)] * 2
+    assert len(resumed) == 2 and all(event.command.endswith("up -d agent") for event in resumed)
     [check] = [each for each in result["checks"] if each["statement"] == "no duplicate"]
     assert (check["verdict"], check["episodes"]) == ("deviated", ["tea"]), check
-    assert shop[1] == {"tea": 2 + 2}  # once in each control, twice around the kill
+    # once in each control, twice around the kill; a shop with keys carries the second one out once
+    assert shop[1] == {"tea": 2 + 2, "kept tea": 2 + 2}

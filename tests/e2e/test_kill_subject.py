@@ -21,12 +21,20 @@ from wirefault.judging.summary import Summary, summarise
 pytestmark = pytest.mark.slow
 
 AGENT = """
-import json, os, sys, urllib.request
+import json, os, signal, sys, urllib.request
 from pathlib import Path
 
 prompt, progress = sys.argv[1], Path("progress.json")
-keeps = "kept" in prompt
-steps = json.loads(progress.read_text()) if keeps and progress.exists() else []
+keeps, notes = "kept" in prompt, "noted" in prompt
+steps = json.loads(progress.read_text()) if (keeps or notes) and progress.exists() else []
+current = []
+
+def end_in_time(*_):
+    progress.write_text(json.dumps(steps + current))
+    sys.exit(1)
+
+if notes:
+    signal.signal(signal.SIGTERM, end_in_time)
 
 def post(url, body):
     headers = {"Content-Type": "application/json", **({"Idempotency-Key": "order-1"} if keeps else {})}
@@ -35,6 +43,7 @@ def post(url, body):
 
 def step(name, url, body):
     if name not in steps:
+        current[:] = [name]
         post(url, body)
         steps.append(name)
         progress.write_text(json.dumps(steps))
@@ -58,13 +67,18 @@ POINTS = {
     "before_request": "{fault: kill_subject, links: model, with: {at: before_request, signal: term},"
     " when: {nth: 2}}",
 }
+TERM = "signal: term, grace: 20}}"  # enough to end in it
+IN_GRACE = {
+    "executed": "{fault: kill_subject, links: shop, with: {at: before_reply, " + TERM,
+    "not_executed": "{fault: kill_subject, links: shop, with: {at: before_request, " + TERM,
+}
 EXPERIMENT = """
 title: Killed and resumed
 prompts:
   - {id: anew, prompt: Order tea anew, expect: {answer: {contains: done}}}
   - {id: kept, prompt: Order tea kept, expect: {answer: {contains: done}}}
+  - {id: noted, prompt: Order tea noted, expect: {answer: {contains: done}}}
 wiring: wirefault.yaml
-repeats: 2
 hypothesis: [no duplicate]
 """
 
@@ -76,8 +90,8 @@ from pathlib import Path
 def note_signal(*_):
     Path("signals").open("a").write("SIGTERM ")
 
-def order():
-    headers = {"Content-Type": "application/json"}
+def order(keyed=False):
+    headers = {"Content-Type": "application/json", **({"Idempotency-Key": "order-1"} if keyed else {})}
     body = json.dumps({"item": sys.argv[1]}).encode()
     request = urllib.request.Request(os.environ["SHOP_URL"] + "/orders", body, headers)
     while True:
@@ -90,8 +104,8 @@ def order():
 
 class Service(BaseHTTPRequestHandler):
     def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        content = json.dumps(order()).encode()
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        content = json.dumps(order(b"keyed" in body)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
@@ -105,7 +119,7 @@ print(order())
 """
 WAYS = """
 title: Ways of resuming
-prompts: [{{id: tea, prompt: Order tea}}]
+prompts: [{{id: tea, prompt: Order tea}}, {{id: keyed, prompt: Order tea keyed}}]
 wiring: wirefault.yaml
 method:
   faults: {{faults: [{{fault: kill_subject, links: shop, with: {{times: 2, signal: term, grace: 0.2}}}}]}}
@@ -136,7 +150,8 @@ def arms(
     agent = folder / "agent.py"
     agent.write_text(AGENT)
     (folder / "wirefault.yaml").write_text(WIRING.format(url=orders[0], python=sys.executable, agent=agent))
-    variants = "".join(f"  {name}: {{faults: {{faults: [{fault}]}}}}\n" for name, fault in POINTS.items())
+    faults = {**POINTS, **IN_GRACE}
+    variants = "".join(f"  {name}: {{faults: {{faults: [{fault}]}}}}\n" for name, fault in faults.items())
     (folder / "x.yaml").write_text(f"{EXPERIMENT}variants:\n{variants}")
     done = commands.wirefault(
         folder, environ_in(folder), "run", "x.yaml", "--toxiproxy", "embedded", "--json"
@@ -147,7 +162,7 @@ def arms(
     saved = load_saved(logs, result["experiment"], {"LOGS_DIR": str(logs)})
     histories = {arm.name: list(saved.history_of(arm).events) for arm in saved.plan.arms}
     checks = {check["arm"]: check for check in result["checks"] if check["statement"] == "no duplicate"}
-    return {name: (histories[name], summarise(histories[name]), checks[name]) for name in POINTS}
+    return {name: (histories[name], summarise(histories[name]), checks[name]) for name in faults}
 
 
 @pytest.fixture(scope="module")
@@ -181,21 +196,31 @@ def ways(
 @pytest.mark.parametrize("point", POINTS)
 def test_subject_that_starts_anew_repeats_write(point: str, arms: dict[str, Any]) -> None:
     _, summary, check = arms[point]
-    assert (check["verdict"], check["episodes"]) == ("deviated", ["anew", "anew.r2"]), check
+    # SIGKILL before the reply leaves no time to note the order
+    twice = ["anew", "noted"] if point == "before_reply" else ["anew"]
+    assert (check["verdict"], check["episodes"]) == ("deviated", twice), check
     assert "POST /orders of shop executed twice, once in each of" in check["message"]
     repeated = [finding for finding in summary.findings if finding.rule == "write_repeated"]
-    assert [(finding.episode, finding.severity) for finding in repeated] == [
-        ("anew", "harmful"),
-        ("anew.r2", "harmful"),
-    ]
-    assert [judged.outcome for judged in summary.episodes if "kept" in judged.episode] == ["success"] * 2
+    assert [(each.episode, each.severity) for each in repeated] == [(each, "harmful") for each in twice]
+    assert [judged.outcome for judged in summary.episodes if judged.episode == "kept"] == ["success"]
 
 
-def test_writes_of_one_key_are_sent_again_only_without_reply(
+def test_subject_that_notes_its_step_in_its_grace_repeats_no_write(arms: dict[str, Any]) -> None:
+    _, summary, check = arms["executed"]
+    assert (check["verdict"], check["episodes"]) == ("deviated", ["anew"])
+    assert [judged.outcome for judged in summary.episodes if judged.episode == "noted"] == ["success"]
+
+
+def test_step_noted_in_its_grace_is_lost_if_it_was_not_executed(
     arms: dict[str, Any], orders: tuple[str, Counter[str]]
 ) -> None:
-    control = 2 * 2  # before and after the arms
-    assert orders[1] == {"Order tea anew": control + 4 * 2 * 2, "Order tea kept": control + 4 * 2 + 2}
+    events, _, check = arms["not_executed"]
+    assert check["verdict"] == "held"  # of all writes in their 3 episodes
+    answers = {event.episode: event.response.strip() for event in events if isinstance(event, AttemptEnded)}
+    assert answers["noted"] == "done: the order was placed"
+    control = 2  # before and after the arms
+    executed = {"anew": 4 * 2 + 2 + 1, "kept": 2 + 3 + 2 + 1, "noted": 2 + 3 + 1 + 0}
+    assert orders[1] == {f"Order tea {name}": control + count for name, count in executed.items()}
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -220,16 +245,25 @@ def test_resume_command_runs_after_each_of_several_kills(
     events, summary = ways[kind]
     kills = [event for event in events if isinstance(event, SubjectKilled)]
     resumed = [event for event in events if isinstance(event, SubjectResumed)]
-    [ended] = [event for event in events if isinstance(event, AttemptEnded)]
-    assert [event.number for event in kills] == [event.number for event in resumed] == [1, 2]
+    ended = [event for event in events if isinstance(event, AttemptEnded) and event.episode == "tea"]
+    assert [event.number for event in kills] == [event.number for event in resumed] == [1, 2, 1, 2]
     assert all(answer in event.command for event in resumed)
-    assert ended.response.strip() == f"{answer} after SIGTERM SIGTERM"
+    assert [event.response.strip() for event in ended] == [f"{answer} after SIGTERM SIGTERM"]
     [point] = summary.kills
-    figures = (point.n, point.lost, point.repeated, point.repeated_writes, point.recovered)
-    assert figures == (2, 2, 1, 1, 2)  # the first process orders another item
+    first, second = (kill for kill in point.kills if kill.episode == "tea")
+    assert all(kill.lost and kill.recovered for kill in (first, second))
+    assert (first.repeated_writes, second.repeated_writes) == (0, 1)  # the first process orders another item
+
+
+def test_restarted_service_repeats_write_unless_it_has_the_same_key(ways: dict[str, Any]) -> None:
+    _, summary = ways["service"]
+    repeated = [finding.episode for finding in summary.findings if finding.rule == "write_repeated"]
+    assert repeated == ["tea"]
+    [point] = summary.kills
+    assert sum(kill.repeated_writes for kill in point.kills if kill.episode == "keyed") == 2
 
 
 @pytest.mark.parametrize("kind", ["command", "service"])
 def test_subject_that_outlasts_its_grace_is_dead(kind: str, ways: dict[str, Any]) -> None:
     kills = [event for event in ways[kind][0] if isinstance(event, SubjectKilled)]
-    assert [(kill.signal, kill.dead, kill.ms > 200) for kill in kills] == [("term", True, True)] * 2
+    assert [(kill.signal, kill.dead, kill.ms > 200) for kill in kills] == [("term", True, True)] * 4
