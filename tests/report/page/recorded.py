@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.judging.findings.traced import SHOP, request
 from tests.judging.oracle.histories import (
+    called,
     ended,
     episode,
     fault_met,
@@ -34,11 +35,17 @@ def synthetic(folder: Path, prompts: int = 24) -> Recording:
 
 
 def doubled_order(
-    folder: Path, text: str = "tea", *, run_id: str = "run-b", link: Link = SHOP, key: str = ""
+    folder: Path,
+    text: str = "tea",
+    *,
+    run_id: str = "run-b",
+    link: Link = SHOP,
+    key: str = "",
+    more: tuple[Sequence[Event], Sequence[Event]] = ((), ()),
 ) -> Recording:
     """An agent that orders twice after a lost reply. ``text``: in every field that can hold one.
 
-    ``key``: of both orders, for idempotency.
+    ``key``: of both orders, for idempotency. ``more``: further events of gateway and agent.
     """
     body = f'{{"item": "{text}"}}'
     reply = FaultedReply(f'{{"id": 1, "note": "{text}"}}', None)
@@ -51,16 +58,29 @@ def doubled_order(
             fault=fault_met(kind="lose_reply", id=text, shows={"lost": True}), **order,
         ),
         request(3.2, target, call=2, **order),
+        *more[0],
     ]  # fmt: skip
     start = replace(run_started(1), run_id=run_id, subject=text, links=Links((link,)).dump())
     end = replace(ended(ended_by="text", response=f"Ordered. {text}"), episode=EPISODE)
-    agent: list[Event] = [start, started(None, EPISODE, f"Order {text}"), end]
+    agent: list[Event] = [start, started(None, EPISODE, f"Order {text}"), *more[1], end]
     agent += [healed(episode=EPISODE), run_finished()]
     _write(folder, "gateway", gateway, run_id)
     record = Tail(history_file(folder, run_id, "gateway", 0))
     record.read()
     _write(folder, "agent", [*agent, RunSealed({record.name: record.sealed()})], run_id)
     return open_recording(folder, run_id, {})
+
+
+def hostile_order(folder: Path) -> Recording:
+    """A doubled order with hostile texts also in headers, and in the names that models and tools choose."""
+    headers = {"Retry-After": HOSTILE, "Location": HOSTILE}
+    reply = FaultedReply(HOSTILE, HOSTILE * 2, upstream_headers=headers, observed_headers={"Location": "/"})
+    names = {"episode": EPISODE, "message": "tools/call", "tool": HOSTILE, "model": HOSTILE, "error": HOSTILE}
+    wrong = fault_met(kind="wrong_value", id=HOSTILE, detail=HOSTILE)
+    gateway = request(3.3, f"/mcp?{HOSTILE}", faulted_reply=reply, fault=wrong, forwarded=True, **names)
+    tool = {"episode": EPISODE, "tool": HOSTILE, "arguments": {HOSTILE: HOSTILE}, "error": HOSTILE}
+    agent = called(HOSTILE, ok=False, link="shop", **tool)
+    return doubled_order(folder, HOSTILE, more=([gateway], [agent]))
 
 
 def _write(folder: Path, process: str, events: Sequence[Event], run_id: str = "run-b") -> None:

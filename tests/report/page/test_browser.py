@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.report.page.recorded import HOSTILE, doubled_order, synthetic
+from tests.report.page.recorded import doubled_order, hostile_order, synthetic
 from tests.support import required
 from wirefault.memory.document import memory_document
 from wirefault.memory.histories import recorded_episodes, sources_in
@@ -200,7 +200,7 @@ def test_page_prints(opened: Opener, order: Path) -> None:
 
 
 def test_hostile_texts_do_nothing(opened: Opener, tmp_path: Path) -> None:
-    file = _written(tmp_path, lambda folder: doubled_order(folder, HOSTILE))
+    file = _written(tmp_path, hostile_order)
     page = opened(file, "#ep/1")
     page.wait_for_selector('[id="ep/1"][open]')
     assert page.locator("img").count() == 0

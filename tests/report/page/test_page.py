@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -24,6 +25,7 @@ from tests.report.page.recorded import (
     doubled_order,
     failed_command,
     false_success,
+    hostile_order,
     killed_order,
     synthetic,
 )
@@ -45,6 +47,8 @@ from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
 from wirefault.report.page.write import page_content, page_html, page_line, whole_words
 from wirefault.report.page_links import page_links
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 
 def unpacked(text: str) -> Any:
@@ -186,13 +190,39 @@ def test_figures_are_those_of_json(tmp_path: Path) -> None:
 
 
 def test_hostile_texts_are_inert(tmp_path: Path) -> None:
-    page = page_html(page_content(doubled_order(tmp_path, HOSTILE)))
+    page = page_html(page_content(hostile_order(tmp_path)))
     scripts = re.findall(r"<script[^>]*>", page)
     assert scripts == ['<script type="text/plain" id="index">', "<script>"]
     assert "<img" not in page
     assert "49" not in re.findall(r"<h1>(.*?)</h1>", page)
-    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", page)
+    assert not _CONTROL.search(page)
     assert html.escape("<script>alert(1)</script>", quote=False) in page
+    assert 'class="headers"' in page and page.count("Retry-After: &lt;/script&gt;") == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["show", "run-b", "1", "--full"], ["show", "run-b"], ["report", "run-b"], ["report", "run-b", "--md=-"]],
+)
+def test_hostile_texts_are_inert_in_terminal_and_markdown(tmp_path: Path, words: list[str]) -> None:
+    hostile_order(tmp_path / "logs")
+    printed = CliRunner().invoke(main, [*words, f"--out={tmp_path}"]).output
+    assert "alert(1)" in printed and not _CONTROL.search(printed)
+
+
+def test_hostile_texts_are_inert_in_junit(tmp_path: Path) -> None:
+    result = run_on_paper(planned(tmp_path), PaperEngine())
+    assert result.judged is not None
+    check = replace(
+        result.judged.checks[0], verdict="deviated", statement=HOSTILE, evidence=(HOSTILE,), message=HOSTILE
+    )
+    result.judged = replace(result.judged, checks=[check])
+    document = junit([result])
+    assert not _CONTROL.search(document)
+    [case] = [
+        each for each in ElementTree.fromstring(document).iter("testcase") if each.find("failure") is not None
+    ]
+    assert "<script>alert(1)</script>" in case.attrib["name"] and not list(case[-1])
 
 
 def test_policy_allows_only_the_own_style_and_script(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from markupsafe import Markup, escape
 
+from wirefault.history.logs import strip_control
 from wirefault.report.page.phrase import marked_up
 
 ROW = 26
@@ -61,7 +62,7 @@ def decades(low: float, high: float) -> list[float]:
 def _svg(height: float, parts: Iterable[str], label: str, kind: str) -> Markup:
     role = "group" if kind == "timeline" else "img"  # a time line contains links
     return Markup(
-        f'<svg class="chart {kind}" role="{role}" aria-label="{escape(label)}" height="{height:g}"'
+        f'<svg class="chart {kind}" role="{role}" aria-label="{_inert(label)}" height="{height:g}"'
         f' width="100%">{"".join(parts)}</svg>'
     )
 
@@ -72,8 +73,13 @@ def _text(x: str, y: float, text: str, kind: str = "", anchor: str = "start") ->
     return f'<text x="{x}" y="{y:g}" text-anchor="{anchor}"{classes}>{marked_up(text, "tspan")}</text>'
 
 
+def _inert(text: str) -> Markup:
+    """Return the text for an attribute or a title, without control characters."""
+    return escape(strip_control(text))
+
+
 def _rect(x: float, y: float, width: float, height: float, kind: str, title: str = "") -> str:
-    inner = f"<title>{escape(title)}</title>" if title else ""
+    inner = f"<title>{_inert(title)}</title>" if title else ""
     return f'<rect x="{x:g}%" y="{y:g}" width="{width:g}%" height="{height:g}" class="{kind}">{inner}</rect>'
 
 
@@ -367,7 +373,7 @@ def time_line(lanes: Mapping[str, Sequence[Span]], seconds: float, label: str) -
             if span.mark:
                 drawn += _text(f"{min(x, 98):g}%", y + 14, "▼", "fault-mark")
             if span.href:
-                drawn = f'<a href="{escape(span.href)}" aria-label="{escape(span.title)}">{drawn}</a>'
+                drawn = f'<a href="{_inert(span.href)}" aria-label="{_inert(span.title)}">{drawn}</a>'
             parts.append(drawn)
         parts.append(_text("2", y + 12, name, "label lane-name"))
     return _svg(bottom + _AXIS, parts, label, "timeline")
