@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from wirefault.audit.calls import Call, calls_in, figures_in, same_way, varying_call
+from wirefault.audit.calls import Call, calls_in, same_way, varying_call
 from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
 from wirefault.gateway.answered_writes import NOT_RECORDED
@@ -295,7 +295,7 @@ def _planted(run: RunView, ask: Ask) -> str:
     original, changed = (str(planted.get(name)) for name in ("original", "changed"))
     numbers = set(_NUMBER.findall(run.conduct.text))
     others = {
-        f"{value:g}" for call in run.calls if call.key != ask.call.key for value in figures_in(call).values()
+        f"{value:g}" for call in run.calls if call.key != ask.call.key for value in call.figures.values()
     }
     if changed in numbers and original not in numbers and f"{float(original):g}" in others:
         return f"it answers with the wrong {changed}, although a later reply has {original}"

@@ -7,6 +7,7 @@ the key of a call before the fault was equal in all runs of an agent, the raw bo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from wirefault.dialects.stream_forms import recorded_events
 from wirefault.history.events import Exchange
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.writes import Write, writes_in
+from wirefault.judging.writes import writes_in
 from wirefault.wiring.write_requests import path_template
 
 CallKind = Literal["model", "write", "read"]
@@ -64,7 +65,10 @@ class Call:
     """A write was executed before it began."""
     shared_field: str = ""
     """The path of a figure in its reply that a later reply of another tool call has, too; empty if none."""
-    request: Request | None = field(default=None, compare=False, repr=False)
+    start: float = field(default=0.0, compare=False, repr=False)
+    """Seconds since the epoch."""
+    figures: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
+    """Of a tool call: the figures in its JSON reply, by their paths."""
 
     @property
     def text(self) -> str:
@@ -86,6 +90,7 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
     writes = {id(write.request): write for write in writes_in(trace)}
     seen: dict[CallKey, dict[tuple[str, int], int]] = {}
     calls: list[Call] = []
+    writes_end = math.inf  # the first that was executed
     for request in requests:
         exchange = request.exchange
         named = identify_call(exchange) if exchange is not None else None
@@ -100,36 +105,29 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
         if identity in ordinals:
             continue  # a further try of the same call
         ordinals[identity] = len(ordinals) + 1
-        calls.append(_call(request, key, ordinals[identity], only, calls, writes.get(id(request))))
+        write = writes.get(id(request))
+        number = 1 + sum(call.kind == "model" for call in calls) if exchange.of_model else 0
+        executed = write is not None and write.fate == "executed"
+        calls.append(
+            Call(
+                key,
+                ordinals[identity],
+                "model" if exchange.of_model else "write" if write else "read",
+                only,
+                of_mcp=bool(exchange.tool),
+                in_session=bool(exchange.session),
+                number=number,
+                reply=_reply_of(exchange) if exchange.of_model else "",
+                streams=exchange.first_token_ms is not None,
+                executed=executed,
+                after_write=writes_end <= request.start,
+                start=exchange.start,
+                figures=_figures_in(exchange),
+            )
+        )
+        if executed:
+            writes_end = min(writes_end, request.end)
     return _with_shared_fields(_with_writes(calls))
-
-
-def _call(
-    request: Request,
-    key: CallKey,
-    ordinal: int,
-    only: Mapping[str, Any],
-    before: Sequence[Call],
-    write: Write | None,
-) -> Call:
-    exchange = request.exchange
-    assert exchange is not None
-    number = 1 + sum(call.kind == "model" for call in before) if exchange.of_model else 0
-    done = [call for call in before if call.executed and call.request and call.request.end <= request.start]
-    return Call(
-        key,
-        ordinal,
-        "model" if exchange.of_model else "write" if write else "read",
-        only,
-        of_mcp=bool(exchange.tool),
-        in_session=bool(exchange.session),
-        number=number,
-        reply=_reply_of(exchange) if exchange.of_model else "",
-        streams=exchange.first_token_ms is not None,
-        executed=write is not None and write.fate == "executed",
-        after_write=bool(done),
-        request=request,
-    )
 
 
 def _with_writes(calls: Sequence[Call]) -> list[Call]:
@@ -146,16 +144,11 @@ def _with_writes(calls: Sequence[Call]) -> list[Call]:
 
 def _with_shared_fields(calls: Sequence[Call]) -> list[Call]:
     """Note for each read the first figure that a later tool call with another key returns, too."""
-    figures = [figures_in(call) for call in calls]
     noted = []
-    for place, call in enumerate(calls):
-        later = {
-            value
-            for other, values in zip(calls[place + 1 :], figures[place + 1 :], strict=True)
-            if other.key != call.key
-            for value in values.values()
-        }
-        shared = (path for path, value in figures[place].items() if value in later)
+    for place, call in enumerate(calls, 1):
+        others = (other for other in calls[place:] if other.key != call.key)
+        later = {value for other in others for value in other.figures.values()}
+        shared = (path for path, value in call.figures.items() if value in later)
         noted.append(replace(call, shared_field=next(shared, "") if call.kind == "read" else ""))
     return noted
 
@@ -171,12 +164,9 @@ def _figures(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, floa
         yield ".".join(path), float(value)
 
 
-def figures_in(call: Call) -> Mapping[str, float]:
+def _figures_in(exchange: Exchange) -> Mapping[str, float]:
     """Return the figures in the JSON reply to a tool call, by their paths; empty for any other reply."""
-    exchange = call.request.exchange if call.request else None
-    if exchange is None or exchange.reply_cut or not exchange.reply_body or call.of_mcp:
-        return {}
-    if call.kind == "model":
+    if exchange.reply_cut or not exchange.reply_body or exchange.tool or exchange.of_model:
         return {}
     try:
         return dict(_figures(as_object(parsed(exchange.reply_body))))

@@ -67,11 +67,9 @@ def estimate(
 
 def _planned(asks: Iterable[Ask], clean: Sequence[Exchange], replayed: Sequence[str]) -> Iterator[Exchange]:
     for ask in asks:
-        struck = ask.call.request.exchange if ask.call.request is not None else None
         for _ in range(1 if ask.question.hangs else 2):
             for exchange in clean:
-                before = struck is not None and exchange.start <= struck.start
-                if not (before and exchange.link in replayed):
+                if exchange.start > ask.call.start or exchange.link not in replayed:
                     yield exchange
 
 

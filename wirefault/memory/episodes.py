@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from wirefault.audit.calls import Call, CallKey, CallKind
+from wirefault.audit.calls import Call
 from wirefault.audit.calls import calls_in as audited_calls
 from wirefault.experiments.logical_calls import LogicalCall, calls_in
 from wirefault.experiments.outages import OutageEnd, operation_of, outages_in
@@ -67,37 +67,6 @@ class RememberedOutage:
 
 
 @dataclass(frozen=True)
-class RememberedCall:
-    """One logical call of a clean episode, as the audit's questions choose calls."""
-
-    link: str
-    name: str
-    ordinal: int
-    kind: CallKind
-    only: Mapping[str, Any]
-    of_mcp: bool = False
-    in_session: bool = False
-    number: int = 0
-    reply: str = ""
-    streams: bool = False
-    calls_write: bool = False
-    executed: bool = False
-    after_write: bool = False
-    shared_field: str = ""
-
-    @classmethod
-    def of(cls, call: Call) -> RememberedCall:
-        """The call without its request."""
-        names = [each.name for each in fields(cls)][2:]
-        return cls(call.key.link, call.key.name, **{name: getattr(call, name) for name in names})
-
-    def as_call(self) -> Call:
-        """The call that the audit's questions are about."""
-        names = [each.name for each in fields(self)][2:]
-        return Call(CallKey(self.link, self.name), **{name: getattr(self, name) for name in names})
-
-
-@dataclass(frozen=True)
 class Episode:
     """One episode.
 
@@ -121,8 +90,8 @@ class Episode:
     used: Mapping[str, bool | None] = field(default_factory=dict)
     findings: tuple[RememberedFinding, ...] = ()
     outages: tuple[RememberedOutage, ...] = ()
-    calls: tuple[RememberedCall, ...] = ()
-    """Of an episode without faults."""
+    calls: tuple[Call, ...] = ()
+    """Of an episode without faults, without the figures in replies."""
 
     @property
     def success(self) -> bool | None:
@@ -194,7 +163,7 @@ def remembered_episodes(
                 )
                 for outage in outages[judged.episode].outages
             ),
-            calls=() if judged.faults else tuple(map(RememberedCall.of, audited_calls(trace))),
+            calls=() if judged.faults else tuple(replace(each, figures={}) for each in audited_calls(trace)),
         )
 
 

@@ -12,19 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wirefault.audit.calls import Call, CallKey
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
-from wirefault.memory.episodes import Episode, RememberedCall, RememberedFault, RememberedFinding
+from wirefault.memory.episodes import Episode, RememberedFault, RememberedFinding
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.enhance import clamped, enhanced, metrics_for, shortened
 from wirefault.memory.planner.planner import Planner, add_hooks
 from wirefault.memory.planner.risk import Profile, four_part_score
 from wirefault.memory.trials import Trial
 
-CALL = RememberedCall(
-    "shop", "POST /orders", 1, "write", {"method": "POST", "path": "/orders"}, executed=True
-)
+CALL = Call(CallKey("shop", "POST /orders"), 1, "write", {"method": "POST", "path": "/orders"}, executed=True)
 CLEAN = Episode("e1", "control", "r1", "buy", "subject a", 1.0, 2.0, "success", "success", calls=(CALL,))
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from wirefault.audit.calls import Call
 from wirefault.audit.question import QUESTIONS, Question
-from wirefault.memory.episodes import RememberedCall
 
 _LADDERS: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "hang": ("limit", (2, 6, 15)),
@@ -75,7 +74,7 @@ class Cell:
         return "" if self.dose is None else f"{self.dose_name} {self.dose:g}"
 
 
-def cells_for(clean: Mapping[str, Sequence[RememberedCall]], *, every_question: bool = False) -> list[Cell]:
+def cells_for(clean: Mapping[str, Sequence[Call]], *, every_question: bool = False) -> list[Cell]:
     """All cells of the calls in clean episodes, by prompt, in the order of the audit's questions.
 
     A question is about each call once, whatever prompts lead to it. ``every_question``: also those that the
@@ -86,7 +85,7 @@ def cells_for(clean: Mapping[str, Sequence[RememberedCall]], *, every_question: 
     cells: dict[str, Cell] = {}
     for question in chosen:
         for prompt, remembered in clean.items():
-            for call in question.calls([each.as_call() for each in remembered]):
+            for call in question.calls(remembered):
                 for cell in _ladder(question, call):
                     before = cells.get(cell.id)
                     prompts = (*(before.prompts if before else ()), prompt)

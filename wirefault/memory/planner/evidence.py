@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wirefault.memory.episodes import Episode, RememberedCall
+from wirefault.audit.calls import Call
+from wirefault.memory.episodes import Episode
 from wirefault.memory.planner.cells import Cell
 from wirefault.memory.planner.risk import Tally
 
@@ -22,9 +23,9 @@ class Evidence:
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def clean_calls(episodes: Iterable[Episode], prompts: Sequence[str]) -> dict[str, tuple[RememberedCall, ...]]:
+def clean_calls(episodes: Iterable[Episode], prompts: Sequence[str]) -> dict[str, tuple[Call, ...]]:
     """The calls of the newest clean episode of each prompt that has one; ``prompts``: their ids."""
-    calls: dict[str, tuple[RememberedCall, ...]] = {}
+    calls: dict[str, tuple[Call, ...]] = {}
     for episode in episodes:
         if (prompt := prompt_of(episode.key)) in prompts and episode.calls and not episode.faults:
             calls[prompt] = episode.calls
