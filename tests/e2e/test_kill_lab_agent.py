@@ -24,14 +24,17 @@ prompts:
     expect: {{effects: [{{kind: message_sent, fields: {{to: Bob}}}}]}}
 settings: {{recovery: "keys(by=none),checkpoint(durability={durability})"}}
 method:
-  faults: {{faults: [{{fault: kill_subject, links: model, with: {{at: before_request}}, when: {{nth: 2}}}}]}}
+  faults:
+    faults:
+      - {{fault: delay, links: model, with: {{ms: {delay_ms}}}, when: {{nth: 2}}}}
+      - {{fault: kill_subject, links: model, with: {{at: {point}}}, when: {{nth: 2}}}}
 hypothesis: [no duplicate]
 """
 
 
-def killed_and_resumed(folder: Path, durability: str) -> tuple[str, list[str]]:
+def killed_and_resumed(folder: Path, durability: str, point: str, delay_ms: int) -> tuple[str, list[str]]:
     """Return the outcome of the only episode, and what each resumption restored."""
-    (folder / "x.yaml").write_text(EXPERIMENT.format(durability=durability))
+    (folder / "x.yaml").write_text(EXPERIMENT.format(durability=durability, point=point, delay_ms=delay_ms))
     words = ("run", "x.yaml", "--toxiproxy", "embedded", "--json")
     done = commands.wirefault(folder, environ_in(folder), *words)
     logs = folder / ".wirefault" / "logs"
@@ -41,23 +44,21 @@ def killed_and_resumed(folder: Path, durability: str) -> tuple[str, list[str]]:
     assert done.returncode == (1 if outcome == "duplicate" else 0), done.stderr
     [killed] = [event for event in events if isinstance(event, SubjectKilled)]
     [resumed] = [event for event in events if isinstance(event, SubjectResumed)]
-    assert (killed.link, killed.point, killed.dead) == ("model", "before_request", True)
+    assert (killed.link, killed.point, killed.dead) == ("model", point, True)
     assert resumed.command == "the lab's agent, in a new process"
     return outcome, [event.preserved for event in events if isinstance(event, RecoveryTried)]
 
 
 @pytest.mark.parametrize(
-    ("durability", "expected"),
-    [("exit", ("duplicate", [])), ("sync", ("success", ["1 model replies, 1 tool results"]))],
+    ("durability", "point", "delay_ms", "expected"),
+    [
+        ("exit", "before_request", 0, ("duplicate", [])),
+        ("sync", "before_request", 0, ("success", ["1 model replies, 1 tool results"])),
+        # it stores a step beside the next one, which lasts long enough here; tests/agent has the other case
+        ("async", "before_reply", 2000, ("success", ["1 model replies, 1 tool results"])),
+    ],
 )
 def test_durability_decides_whether_write_is_repeated(
-    tmp_path: Path, durability: str, expected: tuple[str, list[str]]
+    tmp_path: Path, durability: str, point: str, delay_ms: int, expected: tuple[str, list[str]]
 ) -> None:
-    assert killed_and_resumed(tmp_path, durability) == expected
-
-
-def test_async_durability_repeats_write_if_its_step_was_not_stored_yet(tmp_path: Path) -> None:
-    """``async`` stores a step while the next one runs, so the kill may come first."""
-    outcome, restored = killed_and_resumed(tmp_path, "async")
-    is_stored = restored == ["1 model replies, 1 tool results"]
-    assert outcome == ("success" if is_stored else "duplicate"), restored
+    assert killed_and_resumed(tmp_path, durability, point, delay_ms) == expected
