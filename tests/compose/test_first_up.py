@@ -27,7 +27,7 @@ def test_readme_up_line_runs_alone() -> None:
 
 def test_run_prints_summary_and_lab_stays_up(first: FirstUp) -> None:
     assert first.code == 0
-    assert "success" in first.output
+    assert "success" in first.output and "duel " not in first.output
     assert first.still_up == {*LONG_LIVED, "init"}
 
 

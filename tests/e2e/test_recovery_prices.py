@@ -19,6 +19,7 @@ from tests.agent.support import WEATHER, Script, asks, reports
 from tests.e2e.lab import SETTINGS, LabRun, SharedLab
 from tests.e2e.test_recovery import (
     FIRST_TRY,
+    MESSAGE,
     PARIS,
     WEATHER_DOWN,
     Strategies,
@@ -32,6 +33,7 @@ from wirefault.history.events import ToolCalled
 from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.settings import Settings
 
+FIELDS = ("strategy", "number", "success", "preserved")
 AGAIN = replace(text("Tell me the temperature in Paris."), expect=PARIS.expect)
 SUM = ("calculate_expr", {"expression": "6 * 7"})
 BOTH_ONCE = {
@@ -189,3 +191,26 @@ def test_broken_second_source_outvotes_a_right_value(shared: SharedLab) -> None:
     assert shared.run(PARIS, faults=down, recovery="checks(second=on)", persona="quitter").outcomes == [
         "honest_failure"
     ]
+
+
+def test_each_attempt_to_recover_is_recorded_and_counted(shared: SharedLab) -> None:
+    """In the file of the history, in ``info.log`` and in the summary."""
+    lost_twice = fault("lose_reply", "message", {"first": 2, "of": "try"})
+    lab_run = shared.run(MESSAGE, faults=lost_twice, recovery="retry(base=0.01), keys", tool_timeout=60)
+    logs, run_id = shared.configuration.logs, lab_run.summary.run_id
+    histories = [path.read_text(encoding="utf-8") for path in (logs / "runs" / run_id).glob("*.jsonl")]
+    recorded = [json.loads(line) for text in histories for line in text.splitlines()]
+    recorded = [event for event in recorded if event.get("event") == "recovery"]
+    info = [json.loads(line) for line in (logs / "info.log").read_text(encoding="utf-8").splitlines()]
+    logged = [line for line in info if line["event"] == "recovery" and line["run_id"] == run_id]
+    for events in (recorded, logged):
+        assert [tuple(event[name] for name in FIELDS) for event in events] == [
+            ("retry", 1, False, "idempotency key"),
+            ("keys", 1, True, "the result of the first write"),
+            ("retry", 2, True, "idempotency key"),
+        ]
+        assert all(event["seconds"] >= 0 for event in events)
+    seconds = sum(event["seconds"] for event in recorded if event["strategy"] == "retry")
+    counted = lab_run.summary.as_json()["recoveries"]
+    assert counted.pop("retry") == {"tried": 2, "succeeded": 1, "seconds": pytest.approx(seconds, abs=0.001)}
+    assert counted == {"keys": {"tried": 1, "succeeded": 1, "seconds": 0.0}}
