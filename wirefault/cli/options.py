@@ -316,9 +316,12 @@ def command_words(context: click.Context, *, except_: Sequence[str] = ()) -> lis
     for each in context.command.params:
         name = each.name or ""
         value = context.params.get(name)
+        values = value if isinstance(value, tuple) else (value,)
         if isinstance(each, click.Argument):
-            arguments.append(str(value))
+            arguments += map(str, values)
         elif name not in except_ and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            values = value if isinstance(value, tuple) else (value,)
-            named += [f"{max(each.opts, key=len)}={one}" for one in values]
+            if isinstance(each, click.Option) and each.is_flag and isinstance(value, bool):
+                named.append(max(each.opts if value else each.secondary_opts, key=len))
+            else:
+                named += [f"{max(each.opts, key=len)}={one}" for one in values]
     return [*context.command_path.split(), *arguments, *named]

@@ -67,3 +67,10 @@ def test_command_is_repeated_with_its_options() -> None:
     assert sorted(command_words(context, except_=["as_json"])) == sorted(
         ["wirefault", "search", "limit", *again]
     )
+
+
+def test_command_repeats_several_files_and_flags() -> None:
+    context = search_command.commands["next"].make_context(
+        "wirefault search next", ["a.yaml", "b.yaml", "--run"]
+    )
+    assert command_words(context) == ["wirefault", "search", "next", "a.yaml", "b.yaml", "--run"]

@@ -37,7 +37,6 @@ VERDICTS: Mapping[str, str] = {
     "unknown": "the episodes do not decide it",
     "aborted": "stopped before its end",
     "no verdict": "it did not run to its end",
-    "not judged": "no episode has an outcome in both",
     "perhaps worse": "the episodes do not decide it",
 }
 """Of experiments and comparisons."""

@@ -346,7 +346,7 @@ def chain_table(chain: Chain, path: tuple[str | int, ...], title: str, note: str
     """Yield the steps of a chain, if it has any. ``path``: its place in ``--json``; ``note``: said first."""
     rows = [
         [
-            Phrase(f"{place + 1}. ", Figure(step.name, *at, "name")),
+            Figure(step.name, *at, "name"),
             Figure(step.text, *at, "text"),
             Phrase(Figure(step.reason, *at, "reason"), ": ", Figure(step.because, *at, "because")),
             Figure(risk_text(step.risk), *at, "risk"),
