@@ -23,13 +23,13 @@ PATIENT = {"TOOL_TIMEOUT": "30", "ATTEMPT_TIME": "120", "ARM_TIMEOUT": "60"}
 class Served:
     """A server in a folder. ``kill`` and ``start`` follow each other in one test."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
+    def __init__(self, folder: Path, **variables: str) -> None:
+        self.folder, self.port, self.variables = folder, free_port(), variables
         self.start()
 
     def start(self) -> None:
         environ = {**os.environ, "SEED": "1", "TOXIC_PROB": "0", "ERROR_PROB": "0", **PATIENT}
-        environ |= {"LOG_LEVEL": "info", "AI_ENCODING": "p50k_base"}
+        environ |= {"LOG_LEVEL": "info", "AI_ENCODING": "p50k_base", **self.variables}
         self.log = (self.folder / "serve.txt").open("w+")
         command = [sys.executable, "-m", "wirefault", "lab", "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(

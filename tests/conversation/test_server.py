@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import requests
@@ -20,7 +23,9 @@ from tests.conversation.served import PATIENCE_S, Served
 from tests.support import until
 from wirefault.conversation.chat import MESSAGES_A_MINUTE
 from wirefault.conversation.serving import encoding_note, log_level, own_names
-from wirefault.conversation.store import CHECKPOINT_S, RATE_S, STATE_S, Store
+from wirefault.conversation.store import CHECKPOINT_S, FAILURES_S, RATE_S, STATE_S, Store
+from wirefault.conversation.worker import Worker
+from wirefault.core.api_server import ApiError
 from wirefault.core.errors import InputError
 
 pytestmark = pytest.mark.slow
@@ -228,19 +233,131 @@ def test_too_many_messages_of_a_minute_are_refused(server: Served) -> None:
     assert server.chat("patient", PARIS)["status"] == "success"
 
 
-def test_metrics_and_views_are_filled_by_turns(server: Served) -> None:
-    server.chat("viewed", PARIS, failure_mode="service_unavailable")
+COLUMNS = {
+    "agent_interactions": "session_id timestamp request_data response_data status natural_status failure_mode"
+    " failure_injection_applied natural_response processing_time_ms token_count model_used",
+    "failure_scenarios": "name description failure_type config enabled created_at updated_at",
+    "recovery_attempts": "recovery_strategy attempt_number success recovery_data notes recovery_time_ms",
+    "agent_state_snapshots": "session_id snapshot_type state_data",
+    "system_metrics": "metric_type metric_value threshold_value exceeded_threshold metric_metadata",
+    "failure_analysis": "session_id failure_mode failures average_processing_time_ms recovered",
+    "system_health": "metric_type average violations",
+}
+LIFETIMES = {
+    **{"state": STATE_S, "failure_count": FAILURES_S, "rate_limit": RATE_S},
+    **dict.fromkeys(("pre_request", "pre_failure", "post_recovery"), CHECKPOINT_S),
+}
+
+
+def test_tables_and_views_are_filled_by_turns(server: Served) -> None:
+    off = {"name": "idle", "failure_type": "delay", "config": {"probability": 0}, "enabled": False}
+    server.call("POST", "/api/v1/failure-scenarios", off)
+    failed = server.chat("viewed", PARIS, failure_mode="hallucination")
     recovery = "fallback(model=scripted-diligent)"
     server.chat("viewed", PARIS, failure_mode="service_unavailable", recovery=recovery)
     with closing(sqlite3.connect(f"file:{server.state / 'conversations.db'}?mode=ro", uri=True)) as database:
-        query = "SELECT failure_mode, failures, recovered FROM failure_analysis WHERE session_id = 'viewed'"
-        assert database.execute(query).fetchall() == [("service_unavailable", 2, 1)]
-        metrics = dict(database.execute("SELECT metric_type, average FROM system_health"))
-        values = database.execute("SELECT key, expires_at FROM session_values WHERE key LIKE '%:viewed'")
+        database.row_factory = sqlite3.Row
+        rows = {
+            name: [dict(row) for row in database.execute(f"SELECT {', '.join(columns.split())} FROM {name}")]
+            for name, columns in COLUMNS.items()
+        }
+        values = database.execute("SELECT key, expires_at FROM session_values WHERE key LIKE '%:viewed%'")
         left = {key.partition(":")[0]: expires_at - time.time() for key, expires_at in values}
-    assert metrics["processing_time_ms"] > 0
-    assert left["state"] == pytest.approx(STATE_S, abs=PATIENCE_S)
-    assert left["pre_request"] == pytest.approx(CHECKPOINT_S, abs=PATIENCE_S)
+    assert all(rows.values())
+    turn = next(row for row in rows["agent_interactions"] if row["session_id"] == "viewed")
+    assert (turn["natural_response"], turn["model_used"]) == (failed["natural_response"], "scripted-diligent")
+    assert json.loads(turn["response_data"])["response"] == failed["response"]
+    kinds = {row["snapshot_type"] for row in rows["agent_state_snapshots"] if row["session_id"] == "viewed"}
+    assert kinds == {"pre_request", "pre_failure", "post_recovery"}
+    analysis = {
+        row["failure_mode"]: (row["failures"], row["recovered"])
+        for row in rows["failure_analysis"]
+        if row["session_id"] == "viewed"
+    }
+    assert analysis == {"hallucination": (1, 0), "service_unavailable": (1, 1)}
+    assert rows["system_health"][0]["average"] > 0
+    assert left == {name: pytest.approx(seconds, abs=PATIENCE_S) for name, seconds in LIFETIMES.items()}
+
+
+def test_messages_at_once_of_a_session_are_queued(server: Served) -> None:
+    def ask(number: int) -> dict[str, Any]:
+        return server.chat("crowd", f"What is {number} + 100?")
+
+    with ThreadPoolExecutor(6) as pool:
+        replies = list(pool.map(ask, range(6)))
+    assert [str(100 + number) in reply["response"] for number, reply in enumerate(replies)] == [True] * 6
+    assert sorted(reply["metadata"]["turn"] for reply in replies) == [1, 2, 3, 4, 5, 6]
+    history = server.call("GET", "/api/v1/sessions/crowd/history").json()
+    in_order = sorted(replies, key=lambda reply: reply["metadata"]["turn"])
+    assert [turn["response"]["response"] for turn in history["interactions"]] == [
+        reply["response"] for reply in in_order
+    ]
+    spoken = [each["content"] for each in history["current_state"]["conversation_history"]]
+    assert spoken[1::2] == [reply["response"] for reply in in_order]
+
+
+def test_requests_that_only_read_are_answered_during_a_turn(server: Served) -> None:
+    config = {"probability": 0, "parameters": {"ms": 4000}}
+    late = {"name": "lagging", "failure_type": "delay", "config": config}
+    server.call("POST", "/api/v1/failure-scenarios", late)
+    asking = Thread(target=server.chat, args=("lags", PARIS), kwargs={"failure_mode": "lagging"})
+    asking.start()
+    until(lambda: server.call("GET", "/api/v1/sessions/lags/history").status_code == 200, patience=PATIENCE_S)
+    history = server.call("GET", "/api/v1/sessions/lags/history").json()
+    assert asking.is_alive() and history["interactions"] == []
+    asking.join()
+
+
+def test_full_queue_is_refused() -> None:
+    worker = Worker(1)
+    worker.do(lambda run, memories: None)
+    with pytest.raises(ApiError, match="1 turns wait already"):
+        worker.do(lambda run, memories: None)
+
+
+class Theirs(BaseHTTPRequestHandler):
+    """An OpenAI-compatible server that says hello."""
+
+    requests: ClassVar[list[tuple[str, dict[str, Any]]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.requests.append((self.headers["authorization"], body))
+        message = {"role": "assistant", "content": "Hello."}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 40, "completion_tokens": 2, "total_tokens": 42}
+        reply = {"id": "1", "object": "chat.completion", "created": 1, "model": "theirs-1", "usage": usage}
+        data = json.dumps({**reply, "choices": [choice]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+def test_variables_name_model_and_mode(tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Theirs) as theirs:
+        Thread(target=theirs.serve_forever, daemon=True).start()
+        variables = {
+            **{"AI_BASE_URL": f"http://127.0.0.1:{theirs.server_port}/v1", "AI_MODEL": "theirs"},
+            **{"AI_API_KEY": "their-key-12345", "FAILURE_MODE": "auth_error", "LOG_LEVEL": "DEBUG"},
+        }
+        served = Served(tmp_path, **variables)
+        assert served.chat("theirs", "Hello")["failure_mode"] == "auth_error"
+        modes = served.call("GET", "/api/v1/system/status").json()["active_failure_modes"]
+        reply = served.chat("theirs", "Hello", failure_mode="none", max_tokens=77)
+        served.stop()
+        theirs.shutdown()
+    assert modes == ["auth_error"] and reply["failure_mode"] is None
+    assert (reply["token_count"], reply["model_used"]) == (42, "theirs-1")
+    [(key, body)] = Theirs.requests
+    assert (key, body["model"]) == ("Bearer their-key-12345", "theirs")
+    assert 77 in (body.get("max_tokens"), body.get("max_completion_tokens"))
+    log = (tmp_path / "serve.txt").read_text()
+    assert " DEBUG " in log and "their-key-12345" not in log and served.token not in log
 
 
 def test_variables_of_other_conversation_labs_are_known() -> None:
