@@ -14,8 +14,9 @@ from tests.support import PATIENCE_S
 from wirefault.gateway.intercept.arrival import Arrival, RequestKind
 from wirefault.gateway.intercept.hosts_file import HostsFile
 from wirefault.gateway.intercept.lane_state import LaneState
+from wirefault.gateway.intercept.link_routes import LinkRoutes
 from wirefault.gateway.intercept.policy import LinkRoute, Policy
-from wirefault.gateway.intercept.router import LinkRoutes, Refused, Route, Router
+from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.wiring.links import Link, Links
 from wirefault.wiring.topology import default_topology
 

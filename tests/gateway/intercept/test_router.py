@@ -11,8 +11,9 @@ import pytest
 from tests.support import PATIENCE_S
 from wirefault.gateway.intercept.arrival import Arrival, RequestKind
 from wirefault.gateway.intercept.lane_state import LaneState
+from wirefault.gateway.intercept.link_routes import LinkRoutes
 from wirefault.gateway.intercept.policy import Policy
-from wirefault.gateway.intercept.router import LinkRoutes, Refused, Route, Router
+from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.state.state import State
 from wirefault.wiring.links import MAX_FOUND_LINKS, Links, found_link
 from wirefault.wiring.topology import default_topology

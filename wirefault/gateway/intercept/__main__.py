@@ -18,9 +18,10 @@ from wirefault.core.processes import TOPOLOGY_VARIABLE, ingress_file, watch_life
 from wirefault.core.sockets import listen
 from wirefault.gateway.intercept.ingress import Ingress
 from wirefault.gateway.intercept.lane_state import IngressHistory, LaneState
+from wirefault.gateway.intercept.link_routes import LinkRoutes
 from wirefault.gateway.intercept.namespace import open_offer_socket, serve_namespaces
 from wirefault.gateway.intercept.policy import Policy, intercept_of
-from wirefault.gateway.intercept.router import LinkRoutes, Router
+from wirefault.gateway.intercept.router import Router
 from wirefault.gateway.intercept.unresolved import UnresolvedNames
 from wirefault.wiring.topology import Topology, topology_from
 
