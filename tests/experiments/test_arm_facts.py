@@ -11,9 +11,10 @@ import pytest
 
 from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import exchange, run_finished, run_started
-from wirefault.experiments import facts as facts_file
+from wirefault.experiments import facts_store as facts_file
 from wirefault.experiments.arms import ArmFacts, put_together
-from wirefault.experiments.facts import FactsStore, RunFacts
+from wirefault.experiments.facts import RunFacts
+from wirefault.experiments.facts_store import FactsStore
 from wirefault.history.reader import read_run
 
 
@@ -76,13 +77,13 @@ def test_run_failure_is_not_verdict_on_last_episode(tmp_path: Path) -> None:
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The ids of runs whose facts were recomputed, in order."""
     run_ids: list[str] = []
-    work_out = facts_file._facts_in
+    work_out = facts_file.facts_in
 
     def noted(run_id: str, *recorded: object, **options: bool) -> RunFacts:
         run_ids.append(run_id)
         return work_out(run_id, *recorded, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(facts_file, "_facts_in", noted)
+    monkeypatch.setattr(facts_file, "facts_in", noted)
     return run_ids
 
 

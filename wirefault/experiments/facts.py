@@ -6,19 +6,12 @@ They are small: only one run of an arm has to be in memory at a time. They are w
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from wirefault.core.files import read_shared, replace_shared
 from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
-from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode, needs_users_code
+from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.logical_calls import FailedCalls, FailedTries, LogicalCall, calls_in
 from wirefault.experiments.outages import EpisodeOutages, outages_in
@@ -35,8 +28,7 @@ from wirefault.history.events import (
     RunFinished,
     WentPastLab,
 )
-from wirefault.history.reader import HistoryError, read_history, with_ids
-from wirefault.history.writer import MAX_HISTORY_BYTES
+from wirefault.history.reader import with_ids
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.conduct import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
@@ -236,10 +228,10 @@ def facts_of(
 
     Raises ``ValueError`` without its beginning.
     """
-    return _facts_in(run_id, _judged(run_id, events), entries, runs_code)
+    return facts_in(run_id, judged_run(run_id, events), entries, runs_code)
 
 
-def _facts_in(
+def facts_in(
     run_id: str, judgement: RunJudgement, entries: Sequence[AssertionEntry], runs_code: bool
 ) -> RunFacts:
     assertions = [parse_assertion(entry) for entry in entries]
@@ -287,10 +279,10 @@ def _is_lowered(finding: Finding) -> bool:
 
 def views_in(run_id: str, events: Sequence[Event]) -> list[EpisodeView]:
     """The views of a run's episodes; event ids begin with the run id."""
-    return episode_views(_judged(run_id, events))
+    return episode_views(judged_run(run_id, events))
 
 
-def _judged(run_id: str, events: Sequence[Event]) -> RunJudgement:
+def judged_run(run_id: str, events: Sequence[Event]) -> RunJudgement:
     return judge_identified([(f"{run_id}/{id}", event) for id, event in with_ids(events)])
 
 
@@ -410,110 +402,3 @@ def _toxic(toxic: PlannedToxic) -> str:
 def _fault(entry: str, drawn_by: str) -> str:
     """The entry's id, or the setting that drew the fault."""
     return entry or drawn_by
-
-
-_PACKAGE = Path(__file__).parents[1]
-# of the judgements that a store remembers
-_MAX_EPISODES = 4000
-
-
-@dataclass(frozen=True)
-class _CachedFacts:
-    """Cached facts; ``of`` identifies their inputs."""
-
-    of: str
-    facts: RunFacts
-
-
-_CACHED_FACTS = TypeAdapter(_CachedFacts)
-
-
-class FactsStore:
-    """The facts of an experiment's runs, in memory; ``folder`` has those of an experiment that ended.
-
-    The files are used only if they are ``trusted``: signed, so that they are unaltered. ``runs_code``:
-    whether the plan's functions may be called.
-    """
-
-    def __init__(self, logs: Path, folder: Path, *, trusted: bool = False, runs_code: bool = True) -> None:
-        self.runs_code = runs_code
-        self._logs = logs
-        self._folder = folder
-        self._trusted = trusted
-        self._facts: dict[str, _CachedFacts] = {}
-        self.keeps_judgements = False
-        """Whether ``judgement`` is going to be called for the runs whose facts are read."""
-        self._judgements: dict[str, RunJudgement] = {}
-
-    def judgement(self, run_id: str) -> RunJudgement:
-        """The judgement of a run without its control; one that its facts were computed from is taken once.
-
-        Raises ``HistoryError``, ``ValueError`` or ``OSError`` if it cannot be read.
-        """
-        judgement = self._judgements.pop(run_id, None)
-        return self._judge(run_id) if judgement is None else judgement
-
-    def _judge(self, run_id: str) -> RunJudgement:
-        return _judged(run_id, read_history(self._logs, run_id).events())
-
-    def read(self, run_id: str, entries: Sequence[AssertionEntry]) -> RunFacts:
-        """The facts of a run. An unreadable run has no episodes and a ``problem``."""
-        keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
-        worked_out_from = f"{_code()} {_state_of(self._logs / 'runs' / run_id)} {list(entries)}"
-        if keep and run_id not in self._facts and self._trusted:
-            cached = self._read_file(run_id)
-            if cached is not None:
-                self._facts[run_id] = cached
-        if keep and run_id in self._facts and self._facts[run_id].of == worked_out_from:
-            return self._facts[run_id].facts
-        try:
-            judgement = self._judge(run_id)
-            facts = _facts_in(run_id, judgement, entries, self.runs_code)
-        except (HistoryError, ValueError, OSError) as error:
-            problem = f"the history of {run_id} cannot be read: {error}"
-            return RunFacts(run_id, problem=problem, is_readable=False)
-        if self.keeps_judgements:
-            self._remember(run_id, judgement)
-        if keep:
-            self._facts[run_id] = _CachedFacts(worked_out_from, facts)
-        return facts
-
-    def _remember(self, run_id: str, judgement: RunJudgement) -> None:
-        self._judgements[run_id] = judgement
-        while len(self._judgements) > 1 and sum(map(_size, self._judgements.values())) > _MAX_EPISODES:
-            del self._judgements[next(iter(self._judgements))]
-
-    def write(self) -> None:
-        """Write the facts of all runs that were read. Raises ``OSError``."""
-        for run_id, cached in self._facts.items():
-            # not `dump_json`, which writes an infinite bound as null
-            data = json.dumps(_CACHED_FACTS.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
-            replace_shared(self._logs, self._path(run_id), data.encode())
-
-    def _path(self, run_id: str) -> Path:
-        return self._folder / f"{run_id}.json"
-
-    def _read_file(self, run_id: str) -> _CachedFacts | None:
-        try:
-            return _CACHED_FACTS.validate_json(read_shared(self._logs, self._path(run_id), MAX_HISTORY_BYTES))
-        except (OSError, ValidationError):
-            return None
-
-
-def _size(judgement: RunJudgement) -> int:
-    return len(judgement.episodes)
-
-
-def _state_of(run: Path) -> str:
-    """Changes with every change of the run's files."""
-    collected = sorted((path.name, path.stat()) for path in run.glob("*"))
-    return " ".join(f"{name}:{status.st_size}:{status.st_mtime_ns}" for name, status in collected)
-
-
-@cache
-def _code() -> str:
-    """Changes with the judging code."""
-    digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

@@ -20,7 +20,8 @@ from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, nee
 from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.experiments.evidence import Evidence, evidence_of, remove_signature, sign_recording
 from wirefault.experiments.experiment import CONTROL
-from wirefault.experiments.facts import FactsStore, RunFacts, planned_faults, views_in
+from wirefault.experiments.facts import RunFacts, planned_faults, views_in
+from wirefault.experiments.facts_store import FactsStore
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.index import PLAN, VERDICT, latest_id, read_document, run_names, saved_ids
 from wirefault.experiments.measure import Measure

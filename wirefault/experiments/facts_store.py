@@ -1,0 +1,126 @@
+"""The facts of an experiment's runs: computed once, remembered, and kept in files when it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from wirefault.core.files import read_shared, replace_shared
+from wirefault.experiments.assertions.on_arm import needs_users_code
+from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.facts import RunFacts, facts_in, judged_run
+from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.writer import MAX_HISTORY_BYTES
+from wirefault.judging.judge import RunJudgement
+
+_PACKAGE = Path(__file__).parents[1]
+# of the judgements that a store remembers
+_MAX_EPISODES = 4000
+
+
+@dataclass(frozen=True)
+class _CachedFacts:
+    """Cached facts; ``of`` identifies their inputs."""
+
+    of: str
+    facts: RunFacts
+
+
+_CACHED_FACTS = TypeAdapter(_CachedFacts)
+
+
+class FactsStore:
+    """The facts of an experiment's runs, in memory; ``folder`` has those of an experiment that ended.
+
+    The files are used only if they are ``trusted``: signed, so that they are unaltered. ``runs_code``:
+    whether the plan's functions may be called.
+    """
+
+    def __init__(self, logs: Path, folder: Path, *, trusted: bool = False, runs_code: bool = True) -> None:
+        self.runs_code = runs_code
+        self._logs = logs
+        self._folder = folder
+        self._trusted = trusted
+        self._facts: dict[str, _CachedFacts] = {}
+        self.keeps_judgements = False
+        """Whether ``judgement`` is going to be called for the runs whose facts are read."""
+        self._judgements: dict[str, RunJudgement] = {}
+
+    def judgement(self, run_id: str) -> RunJudgement:
+        """The judgement of a run without its control; one that its facts were computed from is taken once.
+
+        Raises ``HistoryError``, ``ValueError`` or ``OSError`` if it cannot be read.
+        """
+        judgement = self._judgements.pop(run_id, None)
+        return self._judge(run_id) if judgement is None else judgement
+
+    def _judge(self, run_id: str) -> RunJudgement:
+        return judged_run(run_id, read_history(self._logs, run_id).events())
+
+    def read(self, run_id: str, entries: Sequence[AssertionEntry]) -> RunFacts:
+        """The facts of a run. An unreadable run has no episodes and a ``problem``."""
+        keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
+        worked_out_from = f"{_code()} {_state_of(self._logs / 'runs' / run_id)} {list(entries)}"
+        if keep and run_id not in self._facts and self._trusted:
+            cached = self._read_file(run_id)
+            if cached is not None:
+                self._facts[run_id] = cached
+        if keep and run_id in self._facts and self._facts[run_id].of == worked_out_from:
+            return self._facts[run_id].facts
+        try:
+            judgement = self._judge(run_id)
+            facts = facts_in(run_id, judgement, entries, self.runs_code)
+        except (HistoryError, ValueError, OSError) as error:
+            problem = f"the history of {run_id} cannot be read: {error}"
+            return RunFacts(run_id, problem=problem, is_readable=False)
+        if self.keeps_judgements:
+            self._remember(run_id, judgement)
+        if keep:
+            self._facts[run_id] = _CachedFacts(worked_out_from, facts)
+        return facts
+
+    def _remember(self, run_id: str, judgement: RunJudgement) -> None:
+        self._judgements[run_id] = judgement
+        while len(self._judgements) > 1 and sum(map(_size, self._judgements.values())) > _MAX_EPISODES:
+            del self._judgements[next(iter(self._judgements))]
+
+    def write(self) -> None:
+        """Write the facts of all runs that were read. Raises ``OSError``."""
+        for run_id, cached in self._facts.items():
+            # not `dump_json`, which writes an infinite bound as null
+            data = json.dumps(_CACHED_FACTS.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
+            replace_shared(self._logs, self._path(run_id), data.encode())
+
+    def _path(self, run_id: str) -> Path:
+        return self._folder / f"{run_id}.json"
+
+    def _read_file(self, run_id: str) -> _CachedFacts | None:
+        try:
+            return _CACHED_FACTS.validate_json(read_shared(self._logs, self._path(run_id), MAX_HISTORY_BYTES))
+        except (OSError, ValidationError):
+            return None
+
+
+def _size(judgement: RunJudgement) -> int:
+    return len(judgement.episodes)
+
+
+def _state_of(run: Path) -> str:
+    """Changes with every change of the run's files."""
+    collected = sorted((path.name, path.stat()) for path in run.glob("*"))
+    return " ".join(f"{name}:{status.st_size}:{status.st_mtime_ns}" for name, status in collected)
+
+
+@cache
+def _code() -> str:
+    """Changes with the judging code."""
+    digest = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
