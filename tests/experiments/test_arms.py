@@ -17,7 +17,7 @@ from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import ShadowToxic
-from wirefault.report.experiment import (
+from wirefault.report.experiment_plan import (
     agent_line,
     count_lines,
     head_lines,

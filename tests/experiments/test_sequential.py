@@ -37,7 +37,7 @@ from wirefault.history.events import EpisodeJudged, Event
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.outcome import Outcome
 from wirefault.lab.toxiproxy import VERIFIED, Choice
-from wirefault.report.experiment import population_line
+from wirefault.report.experiment_plan import population_line
 from wirefault.wiring.prompts import Prompt
 
 KEYS = [f"p{place}" for place in range(400)]

@@ -24,7 +24,7 @@ from wirefault.experiments.saved import load_saved, save
 from wirefault.history.events import EpisodeStarted, Exchange
 from wirefault.history.reader import read_run
 from wirefault.lab.toxiproxy import Choice
-from wirefault.report.experiment import print_plan, undecidable_lines
+from wirefault.report.experiment_plan import print_plan, undecidable_lines
 from wirefault.report.page.write import page_content, page_html
 from wirefault.report.surface import print_surface
 

@@ -10,7 +10,7 @@ import pytest
 
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import Check
-from wirefault.report.experiment import junit
+from wirefault.report.junit import junit
 
 
 @pytest.mark.parametrize("character", ["\ufffe", "\uffff", "\x1b[31m", "\x00", "\ud800", "\x0b", "<&\"'>"])

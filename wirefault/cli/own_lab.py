@@ -28,7 +28,7 @@ from wirefault.judging.summary import counted
 from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.report.experiment import agent_line
+from wirefault.report.experiment_plan import agent_line
 from wirefault.report.terminal import plain_console
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.episode_faults import draws_for_used

@@ -40,7 +40,7 @@ from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_tournament import is_next_arm
 from wirefault.lab.process import print_to_stderr
-from wirefault.report.experiment import print_plan, undecidable_lines
+from wirefault.report.experiment_plan import print_plan, undecidable_lines
 from wirefault.report.terminal import plain_console
 
 

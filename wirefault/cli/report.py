@@ -98,7 +98,7 @@ def report_command(
         return
     result = judged() if name in saved_ids(logs) else None
     if junit is not None:
-        from wirefault.report.experiment import junit as junit_text
+        from wirefault.report.junit import junit as junit_text
 
         if result is None:
             raise InputError(f"--junit: {name} is a run without a hypothesis")
@@ -123,7 +123,7 @@ def _report_tournament(
         return None
     from wirefault.cli.results import show_tournament
     from wirefault.experiments.run_tournament import load_tournament, result_of
-    from wirefault.report.experiment import junit
+    from wirefault.report.junit import junit
     from wirefault.report.page.markdown import tournament_markdown
     from wirefault.report.page.tournament import tournament_content
     from wirefault.report.page.write import write_page_to

@@ -9,7 +9,7 @@ from wirefault.core.errors import InputError, UserError
 from wirefault.experiments.bundle import write_bundle
 from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
-from wirefault.report.experiment import junit
+from wirefault.report.junit import junit
 
 SUMMARY, JUNIT, VERDICT = "summary.md", "junit.xml", "verdict.json"
 

@@ -43,7 +43,9 @@ from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
 from wirefault.model_server.playbooks import check_playbooks
-from wirefault.report.experiment import arm_line, head_lines, junit
+from wirefault.report.experiment import arm_line
+from wirefault.report.experiment_plan import head_lines
+from wirefault.report.junit import junit
 from wirefault.report.progress import RunProgress, shows_progress
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id

@@ -13,7 +13,7 @@ from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.report.audit import show_command, shown_key
-from wirefault.report.experiment import junit_text, xml_text
+from wirefault.report.junit import junit_text, xml_text
 from wirefault.report.page_links import page_links
 
 

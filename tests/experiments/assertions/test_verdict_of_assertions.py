@@ -28,7 +28,7 @@ from wirefault.history.events import Event
 from wirefault.history.reader import read_history
 from wirefault.judging.judge import judge_episode
 from wirefault.report.comparison import comparison_json, print_comparison
-from wirefault.report.experiment import junit
+from wirefault.report.junit import junit
 from wirefault.wiring.spec_file import SpecFile
 
 

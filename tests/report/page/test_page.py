@@ -34,7 +34,7 @@ from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.recorded import open_recording, recording_of
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
-from wirefault.report.experiment import junit
+from wirefault.report.junit import junit
 from wirefault.report.next_command import with_folder
 from wirefault.report.page import comparisons
 from wirefault.report.page.charts import provenance

@@ -14,7 +14,7 @@ from wirefault.experiments.verdict import ArmResult, Check
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.report.experiment import agent_line, population_line
+from wirefault.report.experiment_plan import agent_line, population_line
 from wirefault.report.next_command import command_on_run
 from wirefault.report.page.charts import (
     MAX_LINKS,

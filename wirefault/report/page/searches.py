@@ -17,7 +17,7 @@ from wirefault.experiments.search.pairs import Pairs
 from wirefault.experiments.search.run_search import SearchResult, dosed_arm
 from wirefault.experiments.search.trials import base_arm
 from wirefault.judging.summary import Summary
-from wirefault.report.experiment import agent_line
+from wirefault.report.experiment_plan import agent_line
 from wirefault.report.next_command import command_on_run, with_folder
 from wirefault.report.page.charts import (
     latency_chart,

@@ -1,0 +1,75 @@
+"""JUnit XML: a suite per experiment, a case per statement and arm."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from wirefault.experiments.assertions.registry import statement_of
+from wirefault.experiments.run_experiment import ExperimentResult
+from wirefault.history.logs import strip_control
+from wirefault.report.experiment import measures_text
+from wirefault.report.page_links import page_links
+
+# what XML 1.0 cannot hold even when it is escaped
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(results: list[ExperimentResult]) -> str:
+    """Return JUnit XML: a suite per experiment, a case per statement and arm.
+
+    Unknown is an error, not a pass; a statement about an arm that was not run is skipped.
+    """
+    root = ElementTree.Element("testsuites")
+    for result in results:
+        suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.plan.experiment.title))
+        arms = {arm.name: arm for arm in result.arms}
+        checks = result.judged.checks if result.judged else []
+        links = page_links(result.saved) if arms else {}
+        for check in checks:
+            case = _junit_case(suite, check.arm, check.statement)
+            pages = [links[check.arm, key] for key in check.episodes if (check.arm, key) in links]
+            runs = ", ".join(arms[check.arm].run_ids) if check.arm in arms else ""
+            page = next(iter([*pages, *(link for (arm, _), link in links.items() if arm == check.arm)]), "")
+            figures = {"kind": check.kind, "measured": measures_text(check), "run": runs, "page": page}
+            properties = ElementTree.SubElement(case, "properties")
+            for name, value in figures.items():
+                if value or name == "measured":
+                    ElementTree.SubElement(properties, "property", name=name, value=xml_text(value))
+            if check.verdict != "held":
+                tag = "failure" if check.verdict == "deviated" else "error"
+                problem = ElementTree.SubElement(case, tag, message=xml_text(measures_text(check)))
+                lines = (check.expected, *check.evidence, f"page: {pages[0]}" if pages else "")
+                problem.text = xml_text("\n".join(filter(None, lines))) or None
+        for arm in result.plan.arms:
+            if arm.name not in arms:
+                for statement in (*arm.hypothesis, *map(statement_of, arm.assertions)):
+                    skipped = ElementTree.SubElement(_junit_case(suite, arm.name, statement), "skipped")
+                    skipped.set("message", xml_text(f"the arm {arm.name} was not run"))
+        if result.judged is None:
+            case = _junit_case(suite, "experiment", "completed")
+            ElementTree.SubElement(case, "error", message="did not run to its end")
+        if seconds := result.timing.get("seconds"):
+            suite.set("time", f"{seconds:.3f}")
+    return junit_text(root)
+
+
+def _junit_case(suite: ElementTree.Element, arm: str, statement: str) -> ElementTree.Element:
+    names = {"classname": xml_text(arm), "name": xml_text(statement)}
+    return ElementTree.SubElement(suite, "testcase", names)
+
+
+def junit_text(root: ElementTree.Element) -> str:
+    """Return the document, with the number of cases in each suite."""
+    for suite in root:
+        for name, tag in (
+            *(("tests", "testcase"), ("failures", ".//failure")),
+            *(("errors", ".//error"), ("skipped", ".//skipped")),
+        ):
+            suite.set(name, str(len(suite.findall(tag))))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def xml_text(text: str) -> str:
+    return _NOT_XML.sub("", strip_control(text))
