@@ -15,7 +15,7 @@ import pytest
 from langchain_core.messages import AIMessage, ToolMessage
 
 from agent.loop import Agent
-from tests.agent.support import WEATHER, Script, asks, reports
+from tests.agent.support import WEATHER, Clock, Script, asks, reports
 from tests.e2e.lab import SETTINGS, LabRun, SharedLab
 from tests.e2e.test_recovery import (
     FIRST_TRY,
@@ -52,17 +52,18 @@ def outage(seconds: float, **parameters: Any) -> dict[str, Any]:
 def called(
     shared: SharedLab, faults: dict[str, Any], recovery: str, model: Script
 ) -> tuple[LabRun, list[float]]:
-    """A run of an agent with this model, and the waits that it asked for; none is made."""
-    slept: list[float] = []
+    """A run of an agent with this model and a clock that its waits move, and these waits."""
+    clock = Clock()
     agent = Agent(
         model,
         "an agent that waits for nothing",
-        sleep=slept.append,
+        sleep=clock.sleep,
+        clock=clock,
         run_key=partial(derive_run_key, shared.lab.token),
         recovery=parse_recovery(recovery),
     )
     settings = Settings(**{**SETTINGS, "faults": faults, "recovery": recovery})
-    return shared.run_subject(agent, PARIS, settings=settings), slept
+    return shared.run_subject(agent, PARIS, settings=settings), clock.slept
 
 
 def successes(lab_run: LabRun) -> list[bool]:
@@ -70,17 +71,17 @@ def successes(lab_run: LabRun) -> list[bool]:
 
 
 def test_exponential_waits_outlast_an_outage_that_constant_ones_do_not(shared: SharedLab) -> None:
-    under = Strategies(shared, PARIS, faults=outage(2), persona="quitter")
+    under = Strategies(shared, PARIS, faults=outage(3), persona="quitter")
     assert under("retry(backoff=constant, base=0.01)").outcomes == ["honest_failure"]
-    assert under("retry(backoff=exponential, base=1)").outcomes == ["success"]
+    assert under("retry(backoff=exponential, base=1.2)").outcomes == ["success"]
 
 
 def test_exponential_waits_use_up_the_time_in_which_constant_ones_succeed(shared: SharedLab) -> None:
-    four = fault("unavailable", "weather", {"first": 4, "of": "try"})
-    under = Strategies(shared, PARIS, faults=four, persona="quitter")
-    within = "base=0.3, tries=5), deadline(seconds=3)"
-    assert under(f"retry(backoff=constant, {within}").outcomes == ["success"]
-    assert under(f"retry(backoff=exponential, {within}").outcomes == ["honest_failure"]
+    faults = fault("unavailable", "weather", {"first": 4, "of": "try"})
+    for backoff, waits in (("constant", [0.3] * 4), ("exponential", [0.3, 0.6, 1.2])):
+        recovery = f"retry(backoff={backoff}, base=0.3, tries=5), deadline(seconds=3)"
+        lab_run, slept = called(shared, faults, recovery, Script(replies=[asks(WEATHER), reports()]))
+        assert slept == pytest.approx(waits) and successes(lab_run) == [backoff == "constant"]
 
 
 def test_full_jitter_keeps_calls_that_failed_together_apart(shared: SharedLab) -> None:
@@ -95,13 +96,13 @@ def test_full_jitter_keeps_calls_that_failed_together_apart(shared: SharedLab) -
 def test_full_jitter_may_draw_waits_too_short_for_an_outage(
     shared: SharedLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    under = Strategies(shared, PARIS, faults=outage(2), persona="quitter")
+    under = Strategies(shared, PARIS, faults=outage(3), persona="quitter")
     monkeypatch.setattr(random, "uniform", lambda low, high: low)
-    assert under("retry(backoff=jitter, base=1)").outcomes == ["honest_failure"]
+    assert under("retry(backoff=jitter, base=1.2)").outcomes == ["honest_failure"]
 
 
 def test_retry_after_outlasts_the_outage_that_it_announces(shared: SharedLab) -> None:
-    under = Strategies(shared, PARIS, faults=outage(2, retry_after=2.5), persona="quitter", retry_after_max=3)
+    under = Strategies(shared, PARIS, faults=outage(3, retry_after=3.5), persona="quitter", retry_after_max=4)
     assert under("retry(retry_after=off, base=0.01)").outcomes == ["honest_failure"]
     assert under("retry(base=0.01)").outcomes == ["success"]
 
@@ -196,7 +197,7 @@ def test_broken_second_source_outvotes_a_right_value(shared: SharedLab) -> None:
 def test_each_attempt_to_recover_is_recorded_and_counted(shared: SharedLab) -> None:
     """In the file of the history, in ``info.log`` and in the summary."""
     lost_twice = fault("lose_reply", "message", {"first": 2, "of": "try"})
-    lab_run = shared.run(MESSAGE, faults=lost_twice, recovery="retry(base=0.01), keys", tool_timeout=60)
+    lab_run = shared.run(MESSAGE, faults=lost_twice, recovery="retry(base=0.01), keys")
     logs, run_id = shared.configuration.logs, lab_run.summary.run_id
     histories = [path.read_text(encoding="utf-8") for path in (logs / "runs" / run_id).glob("*.jsonl")]
     recorded = [json.loads(line) for text in histories for line in text.splitlines()]
