@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any
 
-from wirefault.subjects.python_worker import METHODS, PythonContext, callable_of, context_argument
-from wirefault.subjects.results import AttemptOver, conversation_id, converse, crash_result
+from wirefault.subjects.python import python_context
+from wirefault.subjects.python_worker import METHODS, callable_of, context_argument
+from wirefault.subjects.results import AttemptOver, converse, crash_result
 from wirefault.subjects.subject import (
     AttemptContext,
     LabFailed,
@@ -107,7 +108,7 @@ class FunctionSubject(Subject):
     def _attempt(self, prompt: str, context: AttemptContext) -> SubjectResult:
         abandoned = len(self._abandoned)
         if self._before is not None:
-            self._probe("before", self._before, self._context(context, 1))
+            self._probe("before", self._before, python_context(context, 1, {}))
         agent = self._made(context)
         result: SubjectResult | None = None
         with self._intercepted():
@@ -118,7 +119,7 @@ class FunctionSubject(Subject):
                 lambda text, number, seconds: self._turn(agent, text, number, seconds, context),
             )
         if self._after is not None and len(self._abandoned) == abandoned:
-            last = self._context(context, max(len(result.answers), 1))
+            last = python_context(context, max(len(result.answers), 1), {})
             identity = context.identity
             self.probed[identity.episode, identity.attempt] = self._probe(
                 "after", self._after, last, result.response
@@ -154,7 +155,7 @@ class FunctionSubject(Subject):
     def _turn(
         self, agent: Callable[..., object], text: str, number: int, seconds: float, context: AttemptContext
     ) -> object:
-        more = context_argument(agent, self._context(context, number))
+        more = context_argument(agent, python_context(context, number, {}))
         call = self._thread.begin(lambda: agent(text, **more), self._loop)
         try:
             return self._wait(call, seconds)
@@ -215,20 +216,6 @@ class FunctionSubject(Subject):
                 return make_turn(conversation)
 
         return made
-
-    def _context(self, context: AttemptContext, turn: int) -> PythonContext:
-        identity = context.identity
-        return PythonContext(
-            run=identity.run,
-            episode=identity.episode,
-            attempt=identity.attempt,
-            conversation=conversation_id(context),
-            turn=turn,
-            headers=identity.headers(""),
-            links={},
-            started=context.started,
-            gateway=str(context.gateway.absolute()),
-        )
 
 
 @dataclass(frozen=True)

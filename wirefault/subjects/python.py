@@ -104,7 +104,9 @@ class PythonSubject(Subject):
         files = AttemptFiles(self._surroundings, context.identity)
 
         def turn(text: str, number: int, seconds: float) -> object:
-            return self._turn(worker, text, self._context(context, number), seconds, context)
+            return self._turn(
+                worker, text, python_context(context, number, self._surroundings.links), seconds, context
+            )
 
         try:
             return converse(prompt, context, turn)
@@ -134,20 +136,6 @@ class PythonSubject(Subject):
             raise AttemptOver(_reported_crash(reply))
         return reply["answer"]
 
-    def _context(self, context: AttemptContext, turn: int) -> PythonContext:
-        identity = context.identity
-        return PythonContext(
-            run=identity.run,
-            episode=identity.episode,
-            attempt=identity.attempt,
-            conversation=conversation_id(context),
-            turn=turn,
-            headers=identity.headers(""),
-            links=self._surroundings.links,
-            started=context.started,
-            gateway=str(context.gateway.absolute()),
-        )
-
 
 def _reported_crash(reply: Mapping[str, Any]) -> SubjectResult:
     return SubjectResult(
@@ -174,3 +162,19 @@ def running_python(spec: PythonSpec, surroundings: Surroundings) -> Iterator[Pyt
         yield subject
     finally:
         subject.stop()
+
+
+def python_context(context: AttemptContext, turn: int, links: Mapping[str, str]) -> PythonContext:
+    """Return the context of a turn as the callable gets it."""
+    identity = context.identity
+    return PythonContext(
+        run=identity.run,
+        episode=identity.episode,
+        attempt=identity.attempt,
+        conversation=conversation_id(context),
+        turn=turn,
+        headers=identity.headers(""),
+        links=links,
+        started=context.started,
+        gateway=str(context.gateway.absolute()),
+    )

@@ -24,28 +24,21 @@ _MAX_TEXT, _MAX_FINDINGS, _MAX_ROWS = 300, 20, 40
 
 def markdown(content: PageContent, recording: Recording) -> str:
     """Return the document. Raises ``InputError`` if a history cannot be read."""
-    blocks = [
-        f"## Wirefault: {escaped(content.verdict)}",
-        f"**{escaped(content.title)}**",
-        escaped(content.sentence, limit=1000),
-        *_outcome_chart({name: arm.summary for name, arm in recording.arms.items()}),
-        *_findings(content.findings),
-        *([_matrix(content.matrix)] if content.matrix else []),
-        _table(("", ""), [(escaped(name), escaped(value)) for name, value in content.facts]),
-        "### Repeat it",
-        _code("\n".join(command for _, command in content.commands), "sh"),
-        *(f"- {escaped(remark)}" for remark in content.remarks),
-    ]
-    return "\n\n".join(blocks) + "\n"
+    chart = _outcome_chart({name: arm.summary for name, arm in recording.arms.items()})
+    return _document(content, [*chart, *_findings(content.findings)])
 
 
 def tournament_markdown(content: PageContent) -> str:
     """Return the document of a tournament: its tables of arms and pairs in place of outcomes."""
+    return _document(content, [block for table in content.tables for block in _arms_table(table)])
+
+
+def _document(content: PageContent, results: Sequence[str]) -> str:
     blocks = [
         f"## Wirefault: {escaped(content.verdict)}",
         f"**{escaped(content.title)}**",
         escaped(content.sentence, limit=1000),
-        *(block for table in content.tables for block in _arms_table(table)),
+        *results,
         *([_matrix(content.matrix)] if content.matrix else []),
         _table(("", ""), [(escaped(name), escaped(value)) for name, value in content.facts]),
         "### Repeat it",
