@@ -14,8 +14,9 @@ The names below are the Python interface; everything else is internal unless a d
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded
-    from wirefault.experiments.experiment import Arm, Baseline, Matrix
+    from wirefault.experiments.experiment import Arm, Baseline
     from wirefault.experiments.in_place import Experiment
+    from wirefault.experiments.matrix import Matrix
     from wirefault.experiments.operations import Operations, call
     from wirefault.experiments.report import ExperimentReport
     from wirefault.experiments.run_experiment import ExperimentResult, run
@@ -58,7 +59,7 @@ _MODULES = {
     "ExperimentReport": "wirefault.experiments.report",
     "ExperimentResult": "wirefault.experiments.run_experiment",
     "Fault": "wirefault.faults.base",
-    "Matrix": "wirefault.experiments.experiment",
+    "Matrix": "wirefault.experiments.matrix",
     "NotRecorded": "wirefault.experiments.assertions.episode_view",
     "Operations": "wirefault.experiments.operations",
     "Safety": "wirefault.experiments.safety",

@@ -11,7 +11,8 @@ from typing import Any
 
 from wirefault.core.errors import InputError
 from wirefault.experiments.chaos_toolkit import is_chaos_toolkit, refusal
-from wirefault.experiments.experiment import AgentArm, Arm, Baseline, Experiment, Matrix, expanded
+from wirefault.experiments.experiment import AgentArm, Arm, Baseline, Experiment
+from wirefault.experiments.matrix import Matrix, expanded
 from wirefault.experiments.safety import BlastRadius, Safety, Spending
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
 from wirefault.wiring.wiring import names_links

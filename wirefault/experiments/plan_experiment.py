@@ -10,17 +10,9 @@ from typing import Any
 
 from wirefault.core.errors import nearest
 from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
-from wirefault.experiments.experiment import (
-    AFTER,
-    ALONE,
-    CONTROL,
-    MAX_ARMS,
-    AgentArm,
-    Arm,
-    Experiment,
-    FaultsGiven,
-)
+from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, AgentArm, Arm, Experiment, FaultsGiven
 from wirefault.experiments.experiment_file import ExperimentFile
+from wirefault.experiments.matrix import MAX_ARMS
 from wirefault.experiments.perturbations import perturbed
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, at_dose, with_shadows
 from wirefault.experiments.planned_prompts import (
