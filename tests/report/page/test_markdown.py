@@ -28,6 +28,7 @@ def test_verdict_findings_and_repetition_are_there(tmp_path: Path) -> None:
     assert text.startswith(f"## Wirefault: {content.verdict}\n")
     assert "### Findings" in text and f"```sh\n{content.findings[0].command}\n```" in text
     assert all(command in text for _, command in content.commands)
+    assert "HARM      page.html#ep/1/gateway-0:1\n" in text and content.findings[0].href in text
 
 
 def test_bars_show_the_success_rate(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from wirefault.experiments.recorded import Recording
 from wirefault.history.logs import strip_control
 from wirefault.judging.summary import Summary
 from wirefault.report.page.parts import FindingCard, Matrix, PageContent, Table
+from wirefault.report.page_links import PAGE
 from wirefault.stats.rates import percent
 
 _SPECIAL = re.compile(r"([\\`*_\[\]#|~>$]|^[-+]|^\d+(?=[.)]))")
@@ -102,6 +103,9 @@ def _findings(cards: Sequence[FindingCard]) -> Iterator[str]:
     yield _table(("", "what happened", "seen", "what helps"), rows)
     if len(cards) > _MAX_FINDINGS:
         yield f"and {len(cards) - _MAX_FINDINGS} more on the page"
+    if places := [f"{card.word:8}  {PAGE}{card.href}" for card in cards[:_MAX_FINDINGS] if card.href]:
+        yield "Where the page shows them, in the same order:"
+        yield _code("\n".join(places))
     if command := next((card.command for card in cards if card.command), ""):
         yield _code(command, "sh")
 
