@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from wirefault.experiments.estimates import PairedLoss, Percentile, Rate
+from wirefault.experiments.estimates import PairedLoss, Rate
 from wirefault.stats.exact import clopper_pearson
 
 
@@ -51,9 +51,3 @@ def test_identical_arms_rarely_deviate() -> None:
         sides = [{str(i): draws.random() < 0.85 for i in range(20)} for _ in range(2)]
         deviated += PairedLoss(*sides).interval(0.05).low > 0.05
     assert deviated / runs <= 0.05
-
-
-def test_percentile_counts_attempts_of_episode_together() -> None:
-    values = {str(i): (float(i), float(i)) for i in range(30)}
-    single = Percentile({str(i): (float(i),) for i in range(30)}, 50).interval(0.05)
-    assert Percentile(values, 50).interval(0.05) == single

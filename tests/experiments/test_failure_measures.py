@@ -21,8 +21,8 @@ from tests.experiments.test_measures import measured
 from tests.experiments.test_outages import BACK, FINE, HIDDEN, INVALID, LOST
 from tests.judging.oracle.histories import armed, ended, episode, exchange, fault_met, timeout, tried
 from tests.judging.test_summary import GOOD, run
-from wirefault.experiments.estimates import Mean, MeanDifference, TimePercentile
 from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.means import Mean, MeanDifference, TimePercentile
 from wirefault.experiments.measures import against_control
 from wirefault.experiments.outages import outages_in
 from wirefault.judging.trace import traces

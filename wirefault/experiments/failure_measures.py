@@ -12,10 +12,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.estimates import Estimate, Mean, Rate, RateOfParts, Terms, TimePercentile
+from wirefault.experiments.estimates import Estimate, Rate, RateOfParts, Terms
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.logical_calls import FailedCalls, FailedTries
+from wirefault.experiments.means import Mean, TimePercentile
 from wirefault.experiments.measure import (
     RECOVERY_PERCENTILES,
     Measure,

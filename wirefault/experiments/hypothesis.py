@@ -21,14 +21,11 @@ from typing import Any, Literal
 from wirefault.core.errors import nearest
 from wirefault.experiments.estimates import (
     Estimate,
-    Mean,
     PairedLoss,
-    Percentile,
     Population,
     Rate,
     RateOfParts,
     Terms,
-    TimePercentile,
     smallest,
 )
 from wirefault.experiments.expression import (
@@ -40,6 +37,7 @@ from wirefault.experiments.expression import (
     parse_expression,
     quantity_of,
 )
+from wirefault.experiments.means import Mean, Percentile, TimePercentile
 from wirefault.experiments.measure import Measure, in_units
 from wirefault.experiments.measures import DEGRADATION, is_estimated, is_pass, known_names, range_of
 from wirefault.experiments.tries import MAX_K, OverTries, tries_needed

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.estimates import Estimate, Mean, Terms
+from wirefault.experiments.estimates import Estimate, Terms
 from wirefault.experiments.expression import Bounds
+from wirefault.experiments.means import Mean
 from wirefault.experiments.tries import tries_needed
 from wirefault.stats.rates import percent
 

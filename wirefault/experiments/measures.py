@@ -18,19 +18,11 @@ from dataclasses import replace
 from fractions import Fraction
 
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.estimates import (
-    Estimate,
-    Mean,
-    MeanDifference,
-    Outcomes,
-    PairedLoss,
-    Percentile,
-    Rate,
-    Terms,
-)
+from wirefault.experiments.estimates import Estimate, Outcomes, PairedLoss, Rate, Terms
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.failure_measures import FAILURE_MEASURES, NOT_REACHED
+from wirefault.experiments.means import Mean, MeanDifference, Percentile
 from wirefault.experiments.measure import (
     ADDED,
     PER_EPISODE,

@@ -17,8 +17,6 @@ from typing import Any
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import (
     Estimate,
-    Mean,
-    MeanDifference,
     Outcomes,
     PairedLoss,
     Rate,
@@ -27,6 +25,7 @@ from wirefault.experiments.estimates import (
     prompt_of,
 )
 from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.means import Mean, MeanDifference
 from wirefault.experiments.measures import against_control, measures_of, outcomes_in
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
