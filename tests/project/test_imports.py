@@ -25,3 +25,11 @@ def test_settings_import_no_fault_catalogue():
     code = "import sys, wirefault.settings.configuration; print(*sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert [name for name in out.stdout.split() if name.startswith("wirefault.faults.catalogue")] == []
+
+
+@pytest.mark.slow
+def test_benchmarks_can_be_imported():
+    done = subprocess.run(
+        [sys.executable, "-c", "import bench.__main__"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stderr == ""
