@@ -39,10 +39,11 @@ from wirefault.report.next_command import with_folder
 from wirefault.report.page import comparisons
 from wirefault.report.page.charts import provenance
 from wirefault.report.page.comparisons import comparison_content, first_difference
+from wirefault.report.page.costs import extra_row
 from wirefault.report.page.episode import Sides
 from wirefault.report.page.experiments import beyond_statements
 from wirefault.report.page.figures import busy_seconds
-from wirefault.report.page.findings import actor_of, causing_requests, extra_row
+from wirefault.report.page.findings import actor_of, causing_requests
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
 from wirefault.report.page.write import page_content, page_html, page_line, whole_words
@@ -79,6 +80,7 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     assert finding.who.startswith("the agent's own code or HTTP client sent it again")
     assert finding.who.endswith("; the lab injected lose_reply")
     assert finding.example == "episode 1: “Order tea”"
+    assert finding.effect == "1 extra write"
     assert [reply[:8] for reply in finding.replies] == ['{ "id": ']
     start = "The lab injected lose_reply into shop: POST /orders. The agent's code or HTTP client: "
     assert content.sentence.startswith(start)
@@ -337,8 +339,8 @@ def test_cost_within_the_noise_is_no_difference_and_less_is_less(tmp_path: Path)
     extra = extra_row(replace(example, row={**example.row, "busy_s": 10.5}), control)
     assert (extra.calls, extra.tokens) == ("+1 call", "–")
     assert extra.seconds == "no measurable difference in time"
-    assert extra_row(slow, control).seconds == "+20.00 s"
-    assert extra_row(control, slow).seconds == "-20.00 s"
+    assert extra_row(slow, control).seconds == "+20.000 s"
+    assert extra_row(control, slow).seconds == "-20.000 s"
 
 
 def test_repeat_command_names_the_folder_of_the_run(tmp_path: Path) -> None:

@@ -25,23 +25,22 @@ from wirefault.report.next_command import (
     with_folder,
 )
 from wirefault.report.page.charts import latency_chart, provenance, request_table
+from wirefault.report.page.costs import cost_rows, effect_text, extra_row
 from wirefault.report.page.figures import arm_figures, link_figures
 from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
-    cost_rows,
     culprit_text,
     evidence_anchor,
     example_text,
-    extra_row,
     further,
+    helps_text,
     injected_text,
     repeating_layers,
     reply_texts,
     where_text,
     who_text,
 )
-from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import (
     WORDS,
     Cell,
@@ -76,7 +75,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     verdict, tone = _audit_verdict(result, cards)
     counts = _counts(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
-    seconds = clean.figure(f"{clean.row['busy_s']:.2f} s", "busy_s") if clean else "unknown"
+    seconds = clean.figure(f"{clean.row['busy_s']:.3f} s", "busy_s") if clean else "unknown"
     calls = Figure(len(result.clean.calls) if result.clean else 0, "calls")
     arms = [arm_figures("", summary, len(traces))]
     links = link_figures([each.trace for each in traces.values()])
@@ -269,7 +268,7 @@ def _audit_findings(
                 f", {'question' if len(group.ids) == 1 else 'questions'} {', '.join(group.ids)}",
             ),
             _costs(example, clean) if example else [],
-            HELPS.get(group.worst.rule, ""),
+            helps_text(group.worst.rule, layers),
             f"#{evidence_anchor(example, group.worst.evidence)}" if example else "",
             episode_command(result.saved.experiment_id, key, result.saved.logs),
             repeat_command(result.saved.experiment_id, key, result.saved.logs),
@@ -282,6 +281,7 @@ def _audit_findings(
             where=where_text(example, group.worst.evidence) if example else "",
             replies=reply_texts(example, group.worst.rule, group.worst.evidence) if example else (),
             both_sides=changed_replies(example, group.worst.evidence) if example else (),
+            effect=effect_text(group.worst.rule, example, group.worst.evidence, clean) if example else "",
         )
 
 

@@ -13,17 +13,17 @@ from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.writes import Write, writes_in
+from wirefault.report.page.costs import cost_rows, effect_text, extra_row
 from wirefault.report.page.episode import RecordedEpisode
 from wirefault.report.page.figures import episode_figures
 from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
-    cost_rows,
     example_text,
-    extra_row,
     finding_anchor,
     further,
     grade_text,
+    helps_text,
     in_ranges,
     injected_text,
     repeating_layers,
@@ -31,7 +31,6 @@ from wirefault.report.page.findings import (
     where_text,
     who_text,
 )
-from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import WORDS, Episodes, FindingCard, Placed, Table, count_text
 from wirefault.report.page.phrase import Figure, Phrase, joined
 from wirefault.wiring.write_requests import reads_by_name
@@ -171,7 +170,7 @@ def _card(place: int, group: Group) -> FindingCard:
         Figure(group.text, *at, "text"),
         Phrase(*arm, _count(group, at, 0), ", ", _count(group, at, 1)),
         costs,
-        HELPS.get(finding.rule, ""),
+        helps_text(finding.rule, layers),
         f"#{finding_anchor(example, evidence)}",
         example.card.command,
         example.card.repeat,
@@ -187,6 +186,7 @@ def _card(place: int, group: Group) -> FindingCard:
         other_replies=_other_replies(twin, finding.rule) if twin is not None else (),
         replies=reply_texts(example, finding.rule, finding.evidence),
         both_sides=changed_replies(example, finding.evidence),
+        effect=effect_text(finding.rule, example, finding.evidence, twin, f" in the {NAMES[side]}"),
     )
 
 

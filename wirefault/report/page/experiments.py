@@ -27,6 +27,7 @@ from wirefault.report.page.charts import (
     reached_text,
     request_table,
 )
+from wirefault.report.page.costs import cost_rows, no_control
 from wirefault.report.page.experiment_charts import (
     effect_chart,
     failure_tables,
@@ -39,13 +40,11 @@ from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, li
 from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
-    cost_rows,
     culprit_text,
     example_text,
     finding_cards,
     further,
     injected_text,
-    no_control,
     outcome_text,
     repeating_layers,
     where_text,
@@ -142,7 +141,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
     verdict = result.judged.verdict if result.judged else "no verdict"
     return PageContent(
         id=recording.id,
-        title=saved.plan.experiment.title,
+        title=f"Tested: {saved.plan.experiment.title}",
         kind="experiment",
         tone=VERDICT_TONES.get(verdict, "open"),
         verdict=verdict,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 from wirefault.judging.layers import LAYERS, Layer, layer_of
@@ -15,7 +16,6 @@ from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import model_usage
 from wirefault.report.page.episode import RecordedEpisode
 from wirefault.stats.exact import ruled_out_above
-from wirefault.stats.rates import percentile
 
 RULED_OUT, CONFIDENCE = 0.05, 0.95
 """The error with which a rate above zero is ruled out, and the confidence of a run's intervals."""
@@ -98,12 +98,14 @@ def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
 def busy_seconds(trace: EpisodeTrace) -> float:
     """Return the seconds from the first request to the end of the last; without requests, of its attempts.
 
+    In whole milliseconds, so that printed differences add up.
+
     The start of a program, which depends on the machine, is not among them.
     """
     if not trace.requests:
-        return sum(end.event.ms for end in trace.ends) / 1000
+        return round(sum(end.event.ms for end in trace.ends) / 1000, 3)
     begun = min(request.start for request in trace.requests)
-    return round(max(request.end for request in trace.requests) - begun, 6)
+    return round(max(request.end for request in trace.requests) - begun, 3)
 
 
 def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
@@ -132,7 +134,7 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
                 "requests": len(requests),
                 "failed": sum(not request.succeeded for _, request in requests),
                 "tokens": sum(tokens) if tokens else None,
-                "ms": {"min": min(times), "median": percentile(times, 50), "max": max(times)},
+                "ms": {"min": min(times), "median": median(times), "max": max(times)},
                 "again": {layer: again[layer] for layer in LAYERS if again[layer]},
             }
         )

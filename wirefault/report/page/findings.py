@@ -15,10 +15,11 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import scripted_links
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.report.page.costs import WRITES, cost_rows, effect_text, no_control, twin_of
 from wirefault.report.page.episode import Node, event_anchor
 from wirefault.report.page.figures import repeating_layer
 from wirefault.report.page.helps import HELPS
-from wirefault.report.page.parts import CostRow, FindingCard, Placed, count_text
+from wirefault.report.page.parts import FindingCard, Placed, count_text
 from wirefault.report.page.phrase import Figure, Phrase, capitalised
 
 SEVERITY_BY_TONE: Mapping[str, Severity] = {"harmful": "harmful", "ended": "risky"}
@@ -44,26 +45,23 @@ ACTORS = (
     *(actor for layer, actor in _ACTOR_OF_LAYER.items() if layer != "model"),
 )
 _WHO_OF_ACTOR: Mapping[str, str] = {
-    "agent": "the agent: its code, its framework or the model; the record does not show which",
+    "agent": "the agent: its code{model}; the record does not show which",
     "model": "the model",
     _SCRIPTED: "a script of the lab, which replaces the agent's model",
     "tool's reply, faulted": "a tool's reply that the lab falsified, not the agent",
     "lab or server": "the lab or a server, not the agent",
     "lab": "the lab",
 }
-_WRITES = ("write_repeated", "extra_writes", "duplicate")
-_REPETITIONS = (*_WRITES, "hasty_retry", "useless_retry", "layered_retries", "asked_again", "runaway")
+_OR_MODEL = (", its framework or the model", " or its framework (a script of the lab replaces its model)")
+_REPETITIONS = (*WRITES, "hasty_retry", "useless_retry", "layered_retries", "asked_again", "runaway")
 """Rules and outcomes about requests that were sent again, by the layer that did so."""
 _MAX_REPLY, _MAX_CHANGED, _MAX_PLACES = 160, 3, 2
-_MEASURABLE = 0.1
-"""Share of the control's seconds below which a difference is noise."""
 _ACTOR_OF_RULE: Mapping[str, str] = {
     "asked_again": "model",
     "misled": "tool's reply, faulted",
     "invalid": "lab or server",
 }
 """Rules and outcomes that are not the agent's own doing."""
-_NO_CONTROL = "not compared: no run of this prompt without faults is recorded here"
 
 
 def finding_cards(
@@ -90,7 +88,7 @@ def finding_cards(
                 _text_of(members),
                 _seen_text([each for each, _, _ in members], placed),
                 cost_rows(example, calm),
-                HELPS.get(rule, ""),
+                helps_text(rule, who),
                 f"#{finding_anchor(example, evidence)}",
                 example.card.command,
                 example.card.repeat,
@@ -104,6 +102,7 @@ def finding_cards(
                 grade=grade_text(severity, finding.text),
                 replies=reply_texts(example, rule, finding.evidence),
                 both_sides=changed_replies(example, finding.evidence),
+                effect=effect_text(rule, example, finding.evidence, twin_of(example, calm)),
             )
         )
     cards += _outcome_cards(placed, calm, except_outcomes)
@@ -258,40 +257,6 @@ def evidence_anchor(example: Placed, evidence: Sequence[str]) -> str:
     return event_anchor(example.card.number, bare) if bare else example.card.anchor
 
 
-def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = ("", "")) -> list[CostRow]:
-    """Return the cost of the example, and of the same prompt without faults. ``names``: of the rows."""
-    twins = [each for each in calm if each.card.key == example.card.key and each is not example]
-    rows = [_cost_row(names[0] or "this episode", example)]
-    for twin in twins[:1]:
-        rows.append(_cost_row(names[1] or "the same prompt without faults", twin))
-        rows.append(extra_row(example, twin))
-    return rows
-
-
-def extra_row(example: Placed, control: Placed, label: str = "difference") -> CostRow:
-    """Return what the example cost more, or less, than its control; 0 s for a difference within the noise."""
-    extra: dict[str, float | None] = {}
-    for name in ("calls", "busy_s", "tokens", "usd"):
-        one, other = example.row[name], control.row[name]
-        extra[name] = None if one is None or other is None else round(one - other, 6)
-    if abs(extra["busy_s"] or 0) < _MEASURABLE * control.row["busy_s"]:
-        extra["busy_s"] = 0
-    example.row["extra"] = extra
-
-    def cell(name: str, text: str, same: str) -> Figure:
-        value = extra[name]
-        return example.figure("–" if value is None else text if value else same, "extra", name)
-
-    calls = int(extra["calls"] or 0)
-    return CostRow(
-        label,
-        cell("calls", f"{calls:+} {'call' if abs(calls) == 1 else 'calls'}", "as many calls"),
-        cell("busy_s", f"{extra['busy_s'] or 0:+.2f} s", "no measurable difference in time"),
-        cell("tokens", f"{int(extra['tokens'] or 0):+} model tokens", "as many tokens"),
-        cell("usd", f"{extra['usd'] or 0:+.4g} USD", "as much money"),
-    )
-
-
 def example_text(members: Sequence[Placed]) -> Phrase:
     """Name the first episode by number and prompt, and the longest one if it is another."""
     first, longest = members[0], max(members, key=lambda each: each.card.seconds)
@@ -358,18 +323,30 @@ def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:
     return [each for each in faulted if each is not named[-1]] or faulted
 
 
+def helps_text(rule: str, layers: Sequence[Layer]) -> str:
+    """Return one sentence about what usually helps; empty for none. ``layers``: that sent a request again."""
+    return HELPS.get("hasty_retry by the model" if rule == "hasty_retry" and "model" in layers else rule, "")
+
+
 def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str:
     """Say who acted, and who injected the fault."""
     model = _SCRIPTED if example is not None and _is_scripted(example.trace) else "model"
     is_layer = actor == _SCRIPTED or actor in _ACTOR_OF_LAYER.values()
-    who = (repeated_text(layers, model) if is_layer else "") or _WHO_OF_ACTOR.get(actor, "")
+    which = (
+        " or its framework, as a script of the lab replaces its model"
+        if model == _SCRIPTED
+        else ", its framework or the model"
+    )
+    who = (repeated_text(layers, model) if is_layer else "") or _WHO_OF_ACTOR.get(actor, "").format(
+        model=which
+    )
     faults = ", ".join(example.card.faults) if example is not None else ""
     return f"{who}; the lab injected {faults}" if who and faults else who
 
 
 def reply_texts(example: Placed, rule: str, evidence: Sequence[str]) -> list[str]:
     """Return what the upstream replied to each request of a repeated write, shortened; else nothing."""
-    if rule not in _WRITES:
+    if rule not in WRITES:
         return []
     anchors = [event_anchor(example.card.number, id) for id in evidence]
     nodes = {node.anchor: node for node in _all_nodes(example.card.nodes)}
@@ -401,23 +378,6 @@ def _all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
     for node in nodes:
         yield node
         yield from _all_nodes(node.children)
-
-
-def no_control(example: Placed, calm: Sequence[Placed]) -> str:
-    has_twin = any(each.card.key == example.card.key and each is not example for each in calm)
-    return "" if has_twin else _NO_CONTROL
-
-
-def _cost_row(name: str, placed: Placed) -> CostRow:
-    figures = placed.row
-    tokens, usd = figures["tokens"], figures["usd"]
-    return CostRow(
-        name,
-        placed.figure(count_text(figures["calls"], "call"), "calls"),
-        placed.figure(f"{figures['busy_s']:.2f} s", "busy_s"),
-        placed.figure(f"{tokens} model tokens" if tokens is not None else "tokens not reported", "tokens"),
-        placed.figure(f"{usd:.4g} USD" if usd is not None else "money: no price set", "usd"),
-    )
 
 
 def repeating_layers(trace: EpisodeTrace, evidence: Sequence[str]) -> list[Layer]:

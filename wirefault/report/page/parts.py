@@ -67,6 +67,8 @@ class FindingCard:
     """Who did it: agent, model, tool, SDK or lab."""
     who: str = ""
     """Who sent a request again, in words."""
+    effect: str = ""
+    """What it did to the state of the world, counted."""
     label: str = ""
     """Replaces the severity's word."""
     also: Sequence[tuple[str, str]] = ()

@@ -131,6 +131,7 @@ def page_html(page: PageContent, *, live: str = "") -> str:
         legend=LEGEND,
         overview_rows=_OVERVIEW,
         cost_title=_cost_title(page),
+        in_all="" if _has_no_control(page) else "not compared; in all ",
         gloss=VERDICTS.get(page.verdict.partition("; ")[0], ""),
         used_outcomes={episode.tone.removeprefix("o-") for episode in page.episodes},
         style=style,
@@ -142,9 +143,13 @@ def page_html(page: PageContent, *, live: str = "") -> str:
 
 def _cost_title(page: PageContent) -> str:
     """Return the title of the costs at the top: totals, unless some are compared."""
-    if all(card.extra is None for card in page.overview):
-        return "cost, in all"
+    if _has_no_control(page):
+        return "cost, in all (no run without faults to compare)"
     return "cost, second less first" if page.kind == "comparison" else "cost, beyond a run without faults"
+
+
+def _has_no_control(page: PageContent) -> bool:
+    return all(card.extra is None for card in page.overview)
 
 
 def episode_html(episode: EpisodeCard, *, opened: bool = False) -> Markup:

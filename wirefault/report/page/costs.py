@@ -1,0 +1,108 @@
+"""The cost of a finding's episode: calls, seconds, tokens, money and extra writes, beside its control's."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+from wirefault.judging.findings.conduct import masked
+from wirefault.judging.writes import Write, writes_in
+from wirefault.report.page.parts import CostRow, Placed, count_text
+from wirefault.report.page.phrase import Figure, Phrase
+
+_MEASURABLE = 0.1
+"""Share of the control's seconds below which a difference is noise."""
+WRITES = ("write_repeated", "extra_writes", "duplicate")
+"""Rules and outcomes about writes that were executed too often."""
+_NO_CONTROL = "not compared: no run of this prompt without faults is recorded here"
+
+
+def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = ("", "")) -> list[CostRow]:
+    """Return the cost of the example, and of the same prompt without faults. ``names``: of the rows."""
+    rows = [_cost_row(names[0] or "this episode", example)]
+    if twin := twin_of(example, calm):
+        rows.append(_cost_row(names[1] or "the same prompt without faults", twin))
+        rows.append(extra_row(example, twin))
+    return rows
+
+
+def extra_row(example: Placed, control: Placed, label: str = "difference") -> CostRow:
+    """Return what the example cost more, or less, than its control; 0 s for a difference within the noise."""
+    extra: dict[str, float | None] = {}
+    for name in ("calls", "busy_s", "tokens", "usd"):
+        one, other = example.row[name], control.row[name]
+        extra[name] = None if one is None or other is None else round(one - other, 6)
+    if abs(extra["busy_s"] or 0) < _MEASURABLE * control.row["busy_s"]:
+        extra["busy_s"] = 0
+    example.row["extra"] = extra
+
+    def cell(name: str, text: str, same: str) -> Figure:
+        value = extra[name]
+        return example.figure("–" if value is None else text if value else same, "extra", name)
+
+    calls = int(extra["calls"] or 0)
+    less = " (it did less)" if calls < 0 else ""
+    return CostRow(
+        label,
+        cell("calls", f"{calls:+} {'call' if abs(calls) == 1 else 'calls'}{less}", "as many calls"),
+        cell("busy_s", f"{extra['busy_s'] or 0:+.3f} s", "no measurable difference in time"),
+        cell("tokens", f"{int(extra['tokens'] or 0):+} model tokens", "as many tokens"),
+        cell("usd", f"{extra['usd'] or 0:+.4g} USD", "as much money"),
+    )
+
+
+def effect_text(
+    rule: str, example: Placed, evidence: Sequence[str], control: Placed | None, where: str = ""
+) -> Phrase:
+    """Say how many writes of the evidence were executed once too often; empty for none.
+
+    Without a control each write is taken to be wanted once. Writes with one idempotency key count once.
+    ``where``: added to the text.
+    """
+    if rule not in WRITES:
+        return Phrase()
+    ids = {id.rpartition("/")[2] for id in evidence}
+    writes = [each for each in writes_in(example.trace) if each.fate == "executed"]
+    named = [each for each in writes if not ids.isdisjoint(id.rpartition("/")[2] for id in each.seen.ids)]
+    calls = {masked(each.call) for each in named}
+    wanted = len({each.same for each in named}) if control is None else _executed(control, calls)
+    extra = (len(_distinct(named)) if control is None else _executed(example, calls)) - wanted
+    if extra <= 0:
+        return Phrase()
+    rows = example.row.setdefault("extra_writes", [])
+    rows.append(extra)
+    return Phrase(example.figure(count_text(extra, "extra write"), "extra_writes", len(rows) - 1), where)
+
+
+def _executed(placed: Placed, calls: Container[str]) -> int:
+    writes = [each for each in writes_in(placed.trace) if each.fate == "executed"]
+    return len(_distinct(each for each in writes if masked(each.call) in calls))
+
+
+def _distinct(writes: Iterable[Write]) -> set[str]:
+    return {each.key or each.seen.ids[0] for each in writes}
+
+
+def no_control(example: Placed, calm: Sequence[Placed]) -> str:
+    return "" if twin_of(example, calm) else _NO_CONTROL
+
+
+def twin_of(example: Placed, calm: Sequence[Placed]) -> Placed | None:
+    """Return the first of these episodes that has the example's prompt."""
+    return next((each for each in calm if each.card.key == example.card.key and each is not example), None)
+
+
+def _cost_row(name: str, placed: Placed) -> CostRow:
+    figures = placed.row
+    tokens, usd = figures["tokens"], figures["usd"]
+    no_tokens = (
+        "tokens not reported"
+        if any(each.of_model for each in placed.trace.requests)
+        else "no model call seen"
+    )
+    return CostRow(
+        name,
+        placed.figure(count_text(figures["calls"], "call"), "calls"),
+        placed.figure(f"{figures['busy_s']:.3f} s", "busy_s"),
+        placed.figure(f"{tokens} model tokens" if tokens is not None else no_tokens, "tokens"),
+        placed.figure(f"{usd:.4g} USD" if usd is not None else "money: no price set", "usd"),
+    )
