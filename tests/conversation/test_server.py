@@ -108,6 +108,20 @@ def test_exhausted_memory_is_named_and_survived(server: Served) -> None:
     assert "47.12" in mended["response"]
 
 
+def test_killed_agent_continues_from_its_checkpoint(server: Served) -> None:
+    parameters = {"at": "after_reply"}
+    config = {"probability": 0, "links": "message", "parameters": parameters}
+    dies = {"name": "dies", "failure_type": "kill_subject", "config": config}
+    assert server.call("POST", "/api/v1/failure-scenarios", dies).status_code == 200
+    server.chat("mortal", PARIS)
+    reply = server.chat("mortal", SEND, failure_mode="dies", recovery="checkpoint")
+    assert (reply["status"], reply["failure_injection_applied"]) == ("success", True)
+    recoveries = reply["metadata"]["recoveries"]
+    assert [(each["strategy"], each["success"]) for each in recoveries] == [("checkpoint", True)]
+    assert server.messages("mortal") == 1
+    assert "47.12" in server.chat("mortal", "And in Fahrenheit?")["response"]
+
+
 def test_scenario_takes_effect_until_it_is_disabled(server: Served) -> None:
     scenario = {
         "name": "weather-down",

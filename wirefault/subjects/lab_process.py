@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from wirefault.core.lab_folder import LIBRARY
 from wirefault.core.run_key import KEY_DESCRIPTOR
 from wirefault.faults.sets.fault_set import FaultSet
+from wirefault.recovery.strategies import parse_recovery
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import SettingsError
 from wirefault.state.tables import KillOrder
@@ -105,6 +106,8 @@ class LabProcess(Subject):
             if order is not None and context.kills is not None:
                 self.stop()
                 context.kills.resumed(order, _RESUME)
+                if parse_recovery(variant[0]).checkpoint:  # else the conversation's turn begins anew
+                    resumed = resumed or context.identity.attempt
             if ended is not None and ended.lab_failed:
                 raise LabFailed(ended.lab_failed)
             if ended is not None and ended.result is not None:
