@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import RUN_PATIENCE_S
 from wirefault.cli.duel import id_before
 
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--no-charts", "--seed", "1")
@@ -16,7 +17,11 @@ CALM = ("--toxic-prob", "0", "--error-prob", "0", "--no-charts", "--seed", "1")
 
 def wirefault(folder: Path, *words: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "wirefault", *words], cwd=folder, capture_output=True, text=True, timeout=120
+        [sys.executable, "-m", "wirefault", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=RUN_PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
