@@ -139,7 +139,8 @@ def test_tab_key_follows_the_page_and_shows_where_it_is(
     opened: Opener, request: pytest.FixtureRequest, name: str, width: int
 ) -> None:
     page = opened(request.getfixturevalue(name), viewport={"width": width, "height": 800})
-    stops = page.evaluate("document.querySelectorAll('a, summary, button, select, input, .scroll').length")
+    selector = "a, summary, button, select, input, .scroll, .sides pre"
+    stops = page.locator(selector).count()
     page.evaluate("window.seen = []")
     for _ in range(min(stops, _MAX_STOPS)):
         page.keyboard.press("Tab")

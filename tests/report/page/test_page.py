@@ -150,8 +150,10 @@ def test_risk_of_an_undeclared_write_says_why_it_is_not_harm(tmp_path: Path) -> 
 
 def test_both_sides_of_a_lost_reply_are_shown(tmp_path: Path) -> None:
     page = page_html(page_content(doubled_order(tmp_path)))
-    assert re.search(r'upstream said <span class="status">201</span></h4><pre>{\s+&#34;id&#34;: 1', page)
-    assert re.search(r"agent got</h4><pre>nothing</pre>", page)
+    assert re.search(
+        r'upstream said <span class="status">201</span></h4><pre tabindex="0">{\s+&#34;id&#34;: 1', page
+    )
+    assert re.search(r"agent got</h4><pre tabindex=\"0\">nothing</pre>", page)
 
 
 def test_cards_cut_long_replies_around_the_difference() -> None:

@@ -186,11 +186,11 @@
   // only what scrolls is a stop of the Tab key
   const sized = new ResizeObserver((entries) => {
     for (const { target } of entries) {
-      if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+      if (target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight) target.tabIndex = 0;
       else target.removeAttribute('tabindex');
     }
   });
-  document.querySelectorAll('.scroll').forEach((each) => sized.observe(each));
+  document.querySelectorAll('.scroll, .sides pre').forEach((each) => sized.observe(each));
 
   (async () => {
     rows = await inflate(byId('index').textContent);
