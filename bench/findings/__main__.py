@@ -13,11 +13,13 @@ from typing import Any
 
 from bench.findings.environments import EXAMPLES, ROOT, InstalledAgent, agents, prepare_all
 from bench.findings.example_lab import ExampleLab, example_lab
-from bench.findings.observed import Behaviour, Observed, behaviours, observe
+from bench.findings.observed import Behaviour, Observed, behaviours, merged, observe
 from bench.findings.page import page
-from bench.findings.trials import PROMPT, TRIALS, Trial
+from bench.findings.trials import PROMPT, SEEDS, TRIALS, Trial
 from bench.measured import read_cells, write_cells
 
+Cells = Mapping[str, Sequence[Mapping[str, Any]]]
+"""The behaviours of an example as JSON, by trial."""
 PAGE = ROOT / "docs" / "findings.md"
 MEASURED = Path(__file__).with_name("measured.json")
 # a run mostly waits for timeouts, but with more at once the machine would distort the figures
@@ -28,6 +30,7 @@ def main() -> int:
     """Return 0 if every chosen example ran under every trial, with each seed."""
     parser = ArgumentParser("python -m bench.findings", description=__doc__)
     parser.add_argument("--only", default="", help="measure only these examples (comma-separated)")
+    parser.add_argument("--missing", action="store_true", help="run only the seeds after those measured")
     parser.add_argument("--page", action="store_true", help="write the page from the last measurement")
     parser.add_argument(
         "--at-once", type=int, default=_AT_ONCE, help=f"number of examples at once; default {_AT_ONCE}"
@@ -40,7 +43,11 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="findings-") as folder,
         ProcessPoolExecutor(options.at_once) as pool,
     ):
-        running = {pool.submit(_run_all, agent, Path(folder)): agent.name for agent in chosen}
+        before = measured if options.missing else {}
+        running = {
+            pool.submit(_run_all, agent, Path(folder), before.get(agent.name, {})): agent.name
+            for agent in chosen
+        }
         for future in as_completed(running):
             measured[running[future]] = future.result()
             write_cells(MEASURED, dict(sorted(measured.items())))
@@ -64,8 +71,12 @@ def page_text() -> str:
     return page({name: _versions(name) for name in results}, results)
 
 
-def _lacks(cells: Mapping[str, Sequence[Mapping[str, Any]]], trial: Trial) -> bool:
-    return sum(len(each["seconds"]) for each in cells.get(trial.name, ())) < len(trial.seeds)
+def _lacks(cells: Cells, trial: Trial) -> bool:
+    return _runs_in(cells, trial) < len(SEEDS)
+
+
+def _runs_in(cells: Cells, trial: Trial) -> int:
+    return sum(len(each["seconds"]) for each in cells.get(trial.name, ()))
 
 
 def _chosen(only: Sequence[str], missing: Collection[str]) -> list[InstalledAgent]:
@@ -74,15 +85,20 @@ def _chosen(only: Sequence[str], missing: Collection[str]) -> list[InstalledAgen
     return [agent for agent in there if agent.name in only or only == [""]]
 
 
-def _run_all(agent: InstalledAgent, folder: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return the behaviours under each trial. A run in which the lab failed is repeated once."""
+def _run_all(agent: InstalledAgent, folder: Path, before: Cells) -> Cells:
+    """Return the behaviours under each trial. A run in which the lab failed is repeated once.
+
+    ``before``: the behaviours under the first seeds; only the further ones run.
+    """
     home = folder / agent.name
     home.mkdir()
     cells = {}
     with example_lab(agent, home, PROMPT) as lab:
         for trial in TRIALS:
-            tries = (_observe(lab, trial, seed) or _observe(lab, trial, seed) for seed in trial.seeds)
-            seen = behaviours(run for run in tries if run)
+            seeds = SEEDS[_runs_in(before, trial) :]
+            tries = (_observe(lab, trial, seed) or _observe(lab, trial, seed) for seed in seeds)
+            known = [Behaviour.load(each) for each in before.get(trial.name, ())]
+            seen = merged([*known, *behaviours(run for run in tries if run)])
             cells[trial.name] = [each.dump() for each in seen]
             ends = ", ".join(f"{each.first.end} {len(each.seconds)} times" for each in seen)
             print(f"{agent.name}, {trial.name}: {ends}", file=sys.stderr, flush=True)

@@ -78,13 +78,20 @@ class Behaviour:
 
 def behaviours(runs: Iterable[Observed]) -> list[Behaviour]:
     """Return the runs by what they did, the most frequent first. Texts and times may differ."""
-    alike: dict[Any, list[Observed]] = {}
-    for run in runs:
+    return merged(Behaviour(run, [round(run.seconds, 1)]) for run in runs)
+
+
+def merged(behaviours: Iterable[Behaviour]) -> list[Behaviour]:
+    """Return alike behaviours as one, the most frequent first."""
+    alike: dict[Any, Behaviour] = {}
+    for each in behaviours:
+        run = each.first
         requests = (run.model, run.shop, run.orders, bool(run.tool_result))
         did = (run.end, run.source, *requests, run.delivered, run.streams)
-        alike.setdefault(did, []).append(run)
-    by_count = sorted(alike.values(), key=len, reverse=True)
-    return [Behaviour(each[0], [round(run.seconds, 1) for run in each]) for each in by_count]
+        before = alike.get(did)
+        seconds = [*before.seconds, *each.seconds] if before else each.seconds
+        alike[did] = Behaviour(before.first if before else run, seconds)
+    return sorted(alike.values(), key=lambda each: len(each.seconds), reverse=True)
 
 
 def observe(events: Sequence[Event], orders: int, delivered: Iterable[str], stderr: str) -> Observed:

@@ -6,23 +6,23 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from bench.findings.observed import Behaviour, LinkRequests, Observed
-from bench.findings.trials import BOUND_S, CALM, FEW_SEEDS, PROMPT, SEEDS, TRIALS, Trial
+from bench.findings.trials import BOUND_S, CALM, PROMPT, SEEDS, TRIALS, Trial
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import percent
 
 Results = Mapping[str, Mapping[str, Sequence[Behaviour]]]  # by example, then by trial
 _MAX_TOOL_TEXT = 320
-_MANY, _FEW = len(SEEDS), len(FEW_SEEDS)
+_MANY = len(SEEDS)
 _ALL = 100 * (clopper_pearson(len(SEEDS), len(SEEDS)) or (0, 1))[0]
 INTRODUCTION = f"""\
 # How agent frameworks react to faults
 
 <!-- made by `make findings`; do not edit -->
 
-Each agent of `examples/frameworks` ran {_MANY} times under each fault below ({_FEW} times where agents
-wait long), with its framework's **defaults**: only the model's name and two tools were set. The prompt was
-`{PROMPT}`. Its tool sends `POST /orders` without an idempotency key, and raises an exception if it gets no
-2xx. The runs of a cell have the seeds 1 to {_MANY} (to {_FEW}); each is stopped {BOUND_S} s after its start.
+Each agent of `examples/frameworks` ran {_MANY} times under each fault below, with its framework's
+**defaults**: only the model's name and two tools were set. The prompt was `{PROMPT}`. Its tool sends
+`POST /orders` without an idempotency key, and raises an exception if it gets no 2xx. The runs of a cell have
+the seeds 1 to {_MANY}; each is stopped {BOUND_S} s after its start.
 
 - **The framework decides** how often a request is sent again, whether an exception of a tool is handed to
   the model or ends the program, which tool result the model gets then, and how long it waits.

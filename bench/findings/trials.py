@@ -11,8 +11,8 @@ from wirefault.model_server.decide import Persona
 
 PROMPT = 'Order 2 "green tea"'
 BOUND_S = 120
-SEEDS, FEW_SEEDS = range(1, 11), range(1, 6)
-"""Each trial runs once with each seed; those that wait for their bound have fewer."""
+SEEDS = range(1, 11)
+"""Each trial runs once with each seed."""
 _ORDERS = {"links": "shop", "only": {"method": "POST"}}
 _EARLY = {"with": {"at": "connect"}}
 _FIRST = {"first": 1, "of": "try"}
@@ -26,7 +26,6 @@ class Trial:
     says: str
     faults: Mapping[str, Any] = field(default_factory=dict)
     persona: Persona = Persona.DILIGENT
-    seeds: range = SEEDS
 
     def settings(self, seed: int) -> dict[str, Any]:
         """Return the settings of its run with this seed."""
@@ -68,7 +67,6 @@ TRIALS = (
         "tool hangs",
         "the shop executes each order and never answers",
         _always("hang", **_ORDERS),
-        seeds=FEW_SEEDS,
     ),
     Trial(
         "tool's server dies",
@@ -80,9 +78,8 @@ TRIALS = (
         "rate limits",
         "the model's API answers everything with 429 and Retry-After: 1",
         _at_model("rate_limit", **{"with": {"retry_after": 1}}),
-        seeds=FEW_SEEDS,
     ),
-    Trial("model hangs", "the model never answers", _at_model("hang"), seeds=FEW_SEEDS),
+    Trial("model hangs", "the model never answers", _at_model("hang")),
     Trial(
         "model's server dies",
         "the model's server dies on each request: the connection is reset",
