@@ -80,6 +80,24 @@ def test_swallowed_second_order_is_order_without_effect() -> None:
     )
 
 
+def test_agent_that_writes_too_often_without_faults_does_not_set_what_is_wanted() -> None:
+    once, hedged = facts(["success"] * 5, [order(1)]), facts(["duplicate"] * 5, [order(3)])
+    by_arm = {
+        each.arm: each.figures
+        for each in table(Contestant("once", once, once), Contestant("hedged", hedged, hedged)).standings
+    }
+    assert (by_arm["once"]["one_effect"].value, by_arm["once"]["no_effect"].value) == (1.0, 0.0)
+    assert by_arm["hedged"]["more_effects"].value == 1.0
+
+
+def test_effects_are_unknown_where_unjudged_agents_differ_without_faults() -> None:
+    once, hedged = facts(["unjudged"] * 5, [order(1)]), facts(["unjudged"] * 5, [order(3)])
+    for standing in table(Contestant("once", once, once), Contestant("hedged", hedged, hedged)).standings:
+        assert standing.figures["one_effect"].value is None
+    alone = table(Contestant("a", once, once), Contestant("b", once, once)).standings
+    assert [each.figures["one_effect"].value for each in alone] == [1.0, 1.0]
+
+
 def test_requests_layers_and_retry_after() -> None:
     call = LogicalCall("shop", "POST /orders", True, 1.0)
     failed = FailedCalls(1, 3, {"SDK": 2})

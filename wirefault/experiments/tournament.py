@@ -27,6 +27,7 @@ from wirefault.experiments.estimates import (
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.means import Mean, MeanDifference
 from wirefault.experiments.measures import against_control, measures_of, outcomes_in
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
 from wirefault.stats.sequential import Pairs, difference_interval
@@ -245,13 +246,25 @@ def _repeated_by(arm: ArmFacts) -> Mapping[str, float]:
 
 
 def _wanted_writes(contestants: Iterable[Contestant]) -> Mapping[str, int]:
-    """How many writes each prompt asks for: as many as an arm made without faults."""
-    wanted: dict[str, int] = {}
+    """How many writes each prompt asks for: as many as the episodes without faults made that succeeded.
+
+    Of a prompt whose episodes no oracle judges all count. It is left out if they differ: some agents write
+    too often without any fault, and the number alone does not show which.
+    """
+    succeeded: defaultdict[str, set[int]] = defaultdict(set)
+    unjudged: defaultdict[str, set[int]] = defaultdict(set)
+    judged = set()
     for each in contestants:
         for episode in each.calm.valid.episodes:
-            prompt = prompt_of(episode.episode)
-            wanted[prompt] = max(wanted.get(prompt, 0), sum(write.executed for write in episode.writes))
-    return wanted
+            prompt, count = prompt_of(episode.episode), sum(write.executed for write in episode.writes)
+            if OUTCOMES[episode.outcome].in_rate:
+                judged.add(prompt)
+                if episode.outcome == "success":
+                    succeeded[prompt].add(count)
+            else:
+                unjudged[prompt].add(count)
+    counts = {**{each: unjudged[each] for each in unjudged if each not in judged}, **succeeded}
+    return {prompt: max(seen) for prompt, seen in counts.items() if len(seen) == 1}
 
 
 def _effects(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> dict[str, Estimate | None]:
