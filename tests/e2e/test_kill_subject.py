@@ -199,7 +199,7 @@ def test_subject_that_starts_anew_repeats_write(point: str, arms: dict[str, Any]
     # SIGKILL before the reply leaves no time to note the order
     twice = ["anew", "noted"] if point == "before_reply" else ["anew"]
     assert (check["verdict"], check["episodes"]) == ("deviated", twice), check
-    assert "POST /orders of shop executed twice, once in each of" in check["message"]
+    assert "POST /orders of shop executed twice, but once in each of" in check["message"]
     repeated = [finding for finding in summary.findings if finding.rule == "write_repeated"]
     assert [(each.episode, each.severity) for each in repeated] == [(each, "harmful") for each in twice]
     assert [judged.outcome for judged in summary.episodes if judged.episode == "kept"] == ["success"]

@@ -117,7 +117,7 @@ def test_step_retried_whole_deviates(tmp_path: Path, shop: tuple[str, list[Any]]
     done, result = experiment(tmp_path, url, *words)
     assert (done.returncode, result["verdict"], len(orders)) == (1, "deviated", 12), done.stderr
     assert no_duplicate(result)["message"] == (
-        "POST /orders of shop executed twice, once in each of 3 control episodes"
+        "POST /orders of shop executed twice, but once in each of 3 control episodes"
     )
     logs = tmp_path / ".wirefault" / "logs"
     saved = load_saved(logs, result["experiment"], {"LOGS_DIR": str(logs)})

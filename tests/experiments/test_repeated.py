@@ -51,7 +51,7 @@ ONCE, TWICE = [times(1)], [times(2)]
 def test_extra_write_compared_with_control() -> None:
     assert verdict(arm(TWICE, TWICE), arm(ONCE, ONCE)) == (
         "deviated",
-        "POST /orders of shop executed twice, once in each of 2 control episodes",
+        "POST /orders of shop executed twice, but once in each of 2 control episodes",
     )
 
 

@@ -176,7 +176,7 @@ def _repeat(write: WriteCount, control: _Beside) -> _Repeat | None:
     if write.executed < 2 or (control.agree and write.executed <= usual):
         return _perhaps_executed(write) if most > max(usual, 1) else None
     if control.agree and len(control.counts) >= _MIN_CONTROL:
-        text = f"{write.call} executed {times(write.executed)}, {control.in_words}"
+        text = f"{write.call} executed {times(write.executed)}, but {control.in_words}"
         return _Repeat(write.declared, text if write.declared else f"{text}; {_undeclared(write)}")
     return _Repeat(False, "; ".join(_why_unknown(write, control.counts)))
 

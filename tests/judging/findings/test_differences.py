@@ -312,7 +312,7 @@ def test_model_repeats_order():
     rows, [text] = compared(order(), *rounds, answer())
     assert rows == [("extra_writes", "harmful")]
     assert text == (
-        "POST /orders of shop was executed 7 times, once in each of 2 control episodes; the model was"
+        "POST /orders of shop was executed 7 times, but once in each of 2 control episodes; the model was"
         " asked in between"
     )
 
