@@ -196,6 +196,10 @@ def test_page_prints(opened: Opener, order: Path) -> None:
     page.emulate_media(media="print")
     cut = "pre => pre.scrollHeight > pre.clientHeight + 1"
     assert not page.evaluate(f"[...document.querySelectorAll('.finding .sides pre')].some({cut})")
+    # white words without their background are hardly seen on paper
+    assert (
+        page.evaluate("getComputedStyle(document.querySelector('.chip.harmful')).printColorAdjust") == "exact"
+    )
     # a card that may not be broken begins a page for itself
     assert page.evaluate("getComputedStyle(document.querySelector('.finding')).breakInside") == "auto"
 

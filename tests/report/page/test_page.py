@@ -39,7 +39,7 @@ from wirefault.report.next_command import with_folder
 from wirefault.report.page import comparisons
 from wirefault.report.page.charts import provenance
 from wirefault.report.page.comparisons import comparison_content, first_difference
-from wirefault.report.page.costs import extra_row
+from wirefault.report.page.costs import effect_text, extra_row
 from wirefault.report.page.episode import Sides
 from wirefault.report.page.experiments import beyond_statements
 from wirefault.report.page.figures import busy_seconds
@@ -333,6 +333,17 @@ def test_failed_command_without_an_oracle_is_not_called_fine(tmp_path: Path) -> 
     [card] = content.findings
     assert (card.word, card.actor) == ("failed", "agent")
     assert card.who == "the agent's code ended it; the lab injected lose_reply into shop: GET /price"
+
+
+def test_extra_writes_are_counted_over_all_episodes(tmp_path: Path) -> None:
+    both = [doubled_order(tmp_path / run, run_id=run) for run in ("a", "b")]
+    one, other = (Episodes(tmp_path, each.id).add_arm(each.arm(None))[0] for each in both)
+    [finding, *_] = [each for each in one.findings if each.rule == "write_repeated"]
+    members = [(each, finding.evidence, None) for each in (one, other)]
+    assert effect_text("write_repeated", members) == "2 extra writes in 2 episodes"
+    assert one.row["extra_writes"] == [{"writes": 2, "episodes": 2}]
+    assert not effect_text("write_repeated", [(one, finding.evidence, other)])
+    assert not effect_text("hasty_retry", members)
 
 
 def test_cost_within_the_noise_is_no_difference_and_less_is_less(tmp_path: Path) -> None:

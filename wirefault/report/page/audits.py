@@ -25,12 +25,14 @@ from wirefault.report.next_command import (
     with_folder,
 )
 from wirefault.report.page.charts import latency_chart, provenance, request_table
-from wirefault.report.page.costs import cost_rows, effect_text, extra_row
+from wirefault.report.page.costs import cost_rows, extra_row
 from wirefault.report.page.figures import arm_figures, link_figures
 from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
     culprit_text,
+    effect_of,
+    episode_text,
     evidence_anchor,
     example_text,
     further,
@@ -281,7 +283,8 @@ def _audit_findings(
             where=where_text(example, group.worst.evidence) if example else "",
             replies=reply_texts(example, group.worst.rule, group.worst.evidence) if example else (),
             both_sides=changed_replies(example, group.worst.evidence) if example else (),
-            effect=effect_text(group.worst.rule, example, group.worst.evidence, clean) if example else "",
+            effect=effect_of(group.worst.rule, group.worst.evidence, [(each, clean) for each in alike]),
+            episode=episode_text(example) if example else "",
         )
 
 

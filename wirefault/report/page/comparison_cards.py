@@ -13,12 +13,14 @@ from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.writes import Write, writes_in
-from wirefault.report.page.costs import cost_rows, effect_text, extra_row
+from wirefault.report.page.costs import cost_rows, extra_row
 from wirefault.report.page.episode import RecordedEpisode
 from wirefault.report.page.figures import episode_figures
 from wirefault.report.page.findings import (
     actor_of,
     changed_replies,
+    effect_of,
+    episode_text,
     example_text,
     finding_anchor,
     further,
@@ -97,6 +99,11 @@ class Group:
     def finding(self) -> Finding:
         return self.seen[self.side][self.key]
 
+    def twin(self, key: str) -> Placed | None:
+        """Return the same episode of the other side."""
+        other = 1 - self.side
+        return self.both.placed(other, key) if key in self.both.sides[other] else None
+
     @property
     def text(self) -> str:
         seen = self.seen[self.side]
@@ -152,7 +159,7 @@ def group_cards(groups: Sequence[Group]) -> list[FindingCard]:
 def _card(place: int, group: Group) -> FindingCard:
     side, key, finding = group.side, group.key, group.finding
     example = group.both.placed(side, key)
-    twin = group.both.placed(1 - side, key) if key in group.both.sides[1 - side] else None
+    twin = group.twin(key)
     layers = repeating_layers(example.trace, finding.evidence)
     costs = cost_rows(example, [], (f"this episode in the {NAMES[side]}", ""))
     if twin is not None:
@@ -186,7 +193,13 @@ def _card(place: int, group: Group) -> FindingCard:
         other_replies=_other_replies(twin, finding.rule) if twin is not None else (),
         replies=reply_texts(example, finding.rule, finding.evidence),
         both_sides=changed_replies(example, finding.evidence),
-        effect=effect_text(finding.rule, example, finding.evidence, twin, f" in the {NAMES[side]}"),
+        effect=effect_of(
+            finding.rule,
+            finding.evidence,
+            [(group.both.placed(side, each), group.twin(each)) for each in [key, *group.seen[side]]],
+            f" in the {NAMES[side]}",
+        ),
+        episode=episode_text(example),
     )
 
 

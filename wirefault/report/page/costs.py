@@ -51,26 +51,35 @@ def extra_row(example: Placed, control: Placed, label: str = "difference") -> Co
 
 
 def effect_text(
-    rule: str, example: Placed, evidence: Sequence[str], control: Placed | None, where: str = ""
+    rule: str, members: Sequence[tuple[Placed, Sequence[str], Placed | None]], where: str = ""
 ) -> Phrase:
-    """Say how many writes of the evidence were executed once too often; empty for none.
+    """Say how many writes were executed too often in how many episodes; empty for none.
 
-    Without a control each write is taken to be wanted once. Writes with one idempotency key count once.
-    ``where``: added to the text.
+    ``members``: episodes with the evidence of their findings, and their controls. Without a control each
+    write is taken to be wanted once. Writes with one idempotency key count once. ``where``: added.
     """
-    if rule not in WRITES:
+    counts = [_extra_writes(*each) for each in members] if rule in WRITES else []
+    extra, episodes = sum(counts), sum(count > 0 for count in counts)
+    if not extra:
         return Phrase()
-    ids = {id.rpartition("/")[2] for id in evidence}
-    writes = [each for each in writes_in(example.trace) if each.fate == "executed"]
-    named = [each for each in writes if not ids.isdisjoint(id.rpartition("/")[2] for id in each.seen.ids)]
-    calls = {masked(each.call) for each in named}
-    wanted = len({each.same for each in named}) if control is None else _executed(control, calls)
-    extra = (len(_distinct(named)) if control is None else _executed(example, calls)) - wanted
-    if extra <= 0:
-        return Phrase()
+    example = members[0][0]
     rows = example.row.setdefault("extra_writes", [])
-    rows.append(extra)
-    return Phrase(example.figure(count_text(extra, "extra write"), "extra_writes", len(rows) - 1), where)
+    rows.append({"writes": extra, "episodes": episodes})
+    at = ("extra_writes", len(rows) - 1)
+    parts: list[str] = [example.figure(count_text(extra, "extra write"), *at, "writes")]
+    if episodes > 1:
+        parts += [" in ", example.figure(count_text(episodes, "episode"), *at, "episodes")]
+    return Phrase(*parts, where)
+
+
+def _extra_writes(placed: Placed, evidence: Sequence[str], control: Placed | None) -> int:
+    ids = {id.rpartition("/")[2] for id in evidence}
+    writes = [each for each in writes_in(placed.trace) if each.fate == "executed"]
+    named = [each for each in writes if not ids.isdisjoint(id.rpartition("/")[2] for id in each.seen.ids)]
+    if control is None:
+        return max(len(_distinct(named)) - len({each.same for each in named}), 0)
+    calls = {masked(each.call) for each in named}
+    return max(_executed(placed, calls) - _executed(control, calls), 0)
 
 
 def _executed(placed: Placed, calls: Container[str]) -> int:

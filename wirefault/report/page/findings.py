@@ -79,6 +79,7 @@ def finding_cards(
     cards = []
     for (severity, rule, _), members in groups.items():
         example, finding, _ = members[0]
+        alike = [each for each, _, _ in members]
         who = repeating_layers(example.trace, finding.evidence)
         evidence = finding.evidence[0] if finding.evidence else ""
         cards.append(
@@ -86,7 +87,7 @@ def finding_cards(
                 severity,
                 rule,
                 _text_of(members),
-                _seen_text([each for each, _, _ in members], placed),
+                _seen_text(alike, placed),
                 cost_rows(example, calm),
                 helps_text(rule, who),
                 f"#{finding_anchor(example, evidence)}",
@@ -94,15 +95,18 @@ def finding_cards(
                 example.card.repeat,
                 actor := actor_of(rule, who, example.trace),
                 who_text(actor, who, example),
-                also=further([each for each, _, _ in members]),
+                also=further(alike),
                 no_control=no_control(example, calm),
-                example=example_text([each for each, _, _ in members]),
+                example=example_text(alike),
                 injected=injected_text(example, finding.evidence),
                 where=where_text(example, finding.evidence),
                 grade=grade_text(severity, finding.text),
                 replies=reply_texts(example, rule, finding.evidence),
                 both_sides=changed_replies(example, finding.evidence),
-                effect=effect_text(rule, example, finding.evidence, twin_of(example, calm)),
+                effect=effect_of(
+                    rule, finding.evidence, [(each, twin_of(each, calm)) for each, _, _ in members]
+                ),
+                episode=episode_text(example),
             )
         )
     cards += _outcome_cards(placed, calm, except_outcomes)
@@ -157,6 +161,7 @@ def _outcome_cards(
             example=example_text(alike),
             injected=injected_text(example, ()),
             where=where_text(example, ()),
+            episode=episode_text(example),
             both_sides=changed_replies(example, ()),
         )
 
@@ -183,6 +188,7 @@ def _failed_cards(placed: Sequence[Placed], calm: Sequence[Placed]) -> Iterator[
             no_control=no_control(example, calm),
             example=example_text(failed),
             where=where_text(example, ()),
+            episode=episode_text(example),
         )
 
 
@@ -266,6 +272,28 @@ def example_text(members: Sequence[Placed]) -> Phrase:
         seconds = longest.figure(f"{longest.card.seconds:.2f} s", "seconds")
         parts += ["; the longest is episode ", longest.figure(longest.card.number, "number"), ", ", seconds]
     return Phrase(*parts)
+
+
+def episode_text(example: Placed) -> str:
+    return example.figure(f"episode {example.card.number}", "number")
+
+
+def effect_of(
+    rule: str, evidence: Sequence[str], alike: Sequence[tuple[Placed, Placed | None]], where: str = ""
+) -> Phrase:
+    """Say how many writes of the evidence's call were executed too often, in all episodes alike.
+
+    ``alike``: each with its control; the first one has this evidence.
+    """
+    call = finding_call(alike[0][0], evidence)
+    episodes = {each.card.number: (each, control) for each, control in alike}.values()
+    members = [(each, _evidence(each, rule, call), control) for each, control in episodes]
+    return effect_text(rule, members, where)
+
+
+def _evidence(placed: Placed, rule: str, call: str) -> list[str]:
+    alike = [each for each in placed.findings if each.rule == rule]
+    return [id for each in alike if finding_call(placed, each.evidence) == call for id in each.evidence]
 
 
 def injected_text(example: Placed, evidence: Sequence[str]) -> str:

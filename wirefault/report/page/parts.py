@@ -67,6 +67,8 @@ class FindingCard:
     """Who did it: agent, model, tool, SDK or lab."""
     who: str = ""
     """Who sent a request again, in words."""
+    episode: str = ""
+    """The example by number; its calls and time are the ones that the top of the page names."""
     effect: str = ""
     """What it did to the state of the world, counted."""
     label: str = ""
