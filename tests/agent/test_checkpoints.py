@@ -109,7 +109,7 @@ def test_finished_attempt_is_not_continued(wire: Callable[..., Wire], memories: 
 def test_durability_decides_whether_killed_process_repeats_effect(
     wire: Callable[..., Wire], tmp_path: Path, durability: str, when: str, sends: int, preserved: list[str]
 ) -> None:
-    """``async`` stores a step beside the next one, so the kill comes after that or before."""
+    """``async`` stores a step while the next one runs, so the kill comes after that or before."""
     server = wire(http(201, {"id": 1, "status": "sent", "messages": []}))
     file, killed = tmp_path / "checkpoints.db", tmp_path / "killed"
     recovery, second = f"checkpoint(durability={durability})", "2"

@@ -105,7 +105,7 @@ def test_person_approves_while_the_agent_waits(shared: SharedLab) -> None:
 def test_checkpoint_continues_a_mistake_that_a_new_start_would_not_repeat(shared: SharedLab) -> None:
     lie = {"fault": "wrong_value", "links": "weather", "with": {"field": "main.temp"}, **FIRST}
     once = {"fault": "unavailable", "links": "model", "when": {"model_requests": "2-", "at_most": 3}}
-    faults = {"faults": [lie, once]}  # three requests: those of one call of the model's client
+    faults = {"faults": [lie, once]}  # three requests: the model's client sends one call so often
     anew = shared.run(PARIS, faults=faults, recovery="none", prompt_limit=2)
     assert anew.outcomes == ["success"]
     continued = shared.run(PARIS, faults=faults, recovery="checkpoint", prompt_limit=2)

@@ -36,7 +36,7 @@ _CACHED_FACTS = TypeAdapter(_CachedFacts)
 
 
 class FactsStore:
-    """The facts of an experiment's runs, in memory; ``folder`` has those of an experiment that ended.
+    """The facts of an experiment's runs, in memory. An experiment that ended has its own in ``folder``.
 
     The files are used only if they are ``trusted``: signed, so that they are unaltered. ``runs_code``:
     whether the plan's functions may be called.

@@ -70,7 +70,7 @@ class FindingCard:
     episode: str = ""
     """The example by number; its calls and time are the ones that the top of the page names."""
     effect: str = ""
-    """What it did to the state of the world, counted."""
+    """The writes that were executed too often, counted."""
     label: str = ""
     """Replaces the severity's word."""
     also: Sequence[tuple[str, str]] = ()
