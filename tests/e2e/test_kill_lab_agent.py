@@ -54,7 +54,7 @@ def killed_and_resumed(folder: Path, durability: str, point: str, delay_ms: int)
     [
         ("exit", "before_request", 0, ("duplicate", [])),
         ("sync", "before_request", 0, ("success", ["1 model replies, 1 tool results"])),
-        # it stores a step while the next one runs, which lasts long enough here; tests/agent has the other case
+        # it stores a step while the next one runs, long enough here; tests/agent has the other case
         ("async", "before_reply", 2000, ("success", ["1 model replies, 1 tool results"])),
     ],
 )
