@@ -96,7 +96,14 @@ def test_reads_reach_their_server(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("upstream", "answered"),
-    [("http://127.0.0.1:9000", False), ("http://shop.test", False), ("https://api.pager.example", True)],
+    [
+        ("http://127.0.0.1:9000", False),
+        ("http://Shop.Test.:80", False),
+        ("http://shop.localhost:9000", False),
+        ("http://shop.local", True),
+        ("http://nottest", True),
+        ("https://api.pager.example", True),
+    ],
 )
 def test_local_writes_are_carried_out_if_only_others_are_answered(upstream: str, answered: bool) -> None:
     endpoint = chosen(WritesDocument("answer", "", only_beyond=True), "POST /alerts", Link("it", upstream))

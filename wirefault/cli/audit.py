@@ -126,7 +126,7 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         type=click.Choice(["real", "answer"]),
         section="Faults",
         help="Carry out writes in runs with faults, or answer for the server.  [default: answer if one"
-        " leaves this machine]",
+        " leaves this machine: loopback, .localhost and .test stay]",
     ),
     option(
         "--reset",

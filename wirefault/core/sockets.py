@@ -62,6 +62,15 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def is_this_machine(host: str) -> bool:
+    """Return whether a server of that name is taken for one on this machine: loopback, or a reserved name.
+
+    RFC 6761 reserves ``.localhost`` and ``.test``. ``.local`` names belong to other machines.
+    """
+    name = plain_host(host)
+    return is_loopback(name) or name.endswith((".localhost", ".test"))
+
+
 def names_loopback(host: str) -> bool:
     """Return whether a Host header, with or without a port, names this machine."""
     try:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from wirefault.core.errors import nearest
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import is_this_machine
 from wirefault.experiments.expression import Duration, ExpressionError, ShareOfEpisodes, parse_expression
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.settings.episode_faults import radius_draw
@@ -160,7 +160,7 @@ def untouchable(safety: Safety, wiring: Wiring) -> str:
     listed = {target.lower() for target in safety.targets}
     for what, address in _targets(wiring):
         host = (urlsplit(address).hostname or "").lower()
-        if host and host not in listed and not is_loopback(host):
+        if host and host not in listed and not is_this_machine(host):
             return (
                 f"{what} leads to {host}, which is neither this machine nor in safety.targets: list it there"
                 " if it may be called"

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter
 
 from wirefault.core.redaction import Redaction
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import is_this_machine
 from wirefault.dialects.http import Reply, Request, data_of
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.mcp import CALL, SESSION_HEADER, read_message
@@ -61,11 +61,10 @@ _DOCUMENT = TypeAdapter(WritesDocument)
 
 
 def stays_here(upstream: str) -> bool:
-    """Whether a write to that server stays on this machine, or on a network for tests."""
+    """Whether a write to that server stays on this machine."""
     if "://" not in upstream:  # of the lab
         return True
-    host = urlsplit(upstream).hostname or ""
-    return is_loopback(host) or host.endswith((".test", ".local"))
+    return is_this_machine(urlsplit(upstream).hostname or "")
 
 
 @dataclass(frozen=True)

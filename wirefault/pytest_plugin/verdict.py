@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import is_this_machine
 from wirefault.dialects.registry import is_model_api
 from wirefault.history.events import ConnectionEnded, Event, Exchange
 from wirefault.judging.account import FaultAccount
@@ -110,7 +110,7 @@ def paid_models(links: Iterable[Link]) -> list[str]:
         link.name
         for link in remote
         if (is_model_api(link.dialect) or is_model_host(urlsplit(link.upstream).hostname or ""))
-        and not is_loopback(urlsplit(link.upstream).hostname or "")
+        and not is_this_machine(urlsplit(link.upstream).hostname or "")
     ]
 
 

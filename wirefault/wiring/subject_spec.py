@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.plain_data import short_repr
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import is_this_machine
 from wirefault.wiring.spec_file import Place, Spec, SpecFile
 
 PROMPT, CONVERSATION = "{prompt}", "{conversation}"
@@ -308,9 +308,9 @@ def _of_url(file: SpecFile, key: str, url: str, allowed: frozenset[str] | None) 
     if "@" in parts.netloc:
         yield file.error(at, "must not contain a user or password, since reports show it; use headers")
     host = parts.hostname.lower()
-    if not is_loopback(host) and allowed is None:
+    if not is_this_machine(host) and allowed is None:
         yield file.error(at, f"{host} must be this machine, since the service is started here")
-    elif not is_loopback(host) and allowed is not None and host not in {name.lower() for name in allowed}:
+    elif not is_this_machine(host) and allowed is not None and host not in {name.lower() for name in allowed}:
         yield file.error(at, f"{host} is not this machine: to send prompts there, list it: allow: [{host}]")
 
 

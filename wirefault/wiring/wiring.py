@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from wirefault.core.errors import InputError, nearest
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import is_this_machine
 from wirefault.dialects.mcp import MCP
 from wirefault.dialects.realtime import REALTIME
 from wirefault.dialects.registry import MODEL_DIALECTS, is_model_api
@@ -209,7 +209,7 @@ def _check_upstream(file: SpecFile, at: Place, spec: LinkSpec, allowed: Collecti
         raise file.error(at, "must not contain a user or password, since reports show it")
     host = str(parts.hostname).lower()
     of_provider = is_model_api(spec.dialect) and is_model_host(host)
-    if not is_loopback(host) and host not in allowed and not of_provider:
+    if not is_this_machine(host) and host not in allowed and not of_provider:
         raise file.error(at, f"{host} is not this machine: to inject faults there, list it: allow: [{host}]")
 
 
@@ -406,7 +406,7 @@ def recorded_wiring(
     """
     links = list(links)
     hosts = [urlsplit(link.upstream).hostname or "" for link in links if not link.is_of_lab]
-    allowed = sorted({host for host in hosts if not is_loopback(host) and not is_model_host(host)})
+    allowed = sorted({host for host in hosts if not is_this_machine(host) and not is_model_host(host)})
     wiring = {
         "links": {link.name: _entry(link) for link in links},
         "intercept": dict(intercept),

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import is_this_machine
 from wirefault.wiring.spec_file import Spec, SpecFile
 
 POSTGRESQL = ("postgresql", "postgres")
@@ -109,7 +109,7 @@ def check_world(file: SpecFile, world: WorldSpec, allowed: Collection[str]) -> N
     """Raise ``InputError`` if a hook connects to a machine that the wiring does not allow."""
     for key, hooks in (("reset", world.resets), ("probe", [world.probe] if world.probe else [])):
         for hook in hooks:
-            if hook.host and not is_loopback(hook.host) and hook.host.lower() not in allowed:
+            if hook.host and not is_this_machine(hook.host) and hook.host.lower() not in allowed:
                 raise file.error(
                     ("world", key),
                     f"{hook.host} is not this machine: to use it, list it: allow: [{hook.host}]",

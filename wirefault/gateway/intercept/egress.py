@@ -9,7 +9,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from wirefault.core.sockets import Address, is_loopback
+from wirefault.core.sockets import Address, is_this_machine
 from wirefault.gateway.closed_networks import NETWORK_CLOSED, ClosedNetworks
 from wirefault.gateway.http1.heads import BadHead
 from wirefault.gateway.intercept.arrival import (
@@ -34,7 +34,7 @@ def dial_policy(topology: Topology) -> MayDial:
     """Return what may be dialled: everything, or offline this machine and the upstreams of its links."""
     offline = intercept_of(topology).offline
     return lambda host, port: (
-        not offline or is_loopback(host) or wired_route(topology, host, port) is not None
+        not offline or is_this_machine(host) or wired_route(topology, host, port) is not None
     )
 
 

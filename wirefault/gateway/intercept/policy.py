@@ -8,7 +8,7 @@ from enum import Enum, auto
 from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
-from wirefault.core.sockets import Address, is_loopback
+from wirefault.core.sockets import Address, is_loopback, is_this_machine
 from wirefault.wiring.links import Link, found_name
 from wirefault.wiring.topology import Topology
 from wirefault.wiring.wiring import InterceptSpec, dumped_wiring
@@ -78,7 +78,7 @@ class Policy:
         if self._names(self.refused, names, port):
             return _REFUSED
         wired = any(self.is_wired(name, port) for name in names)
-        if self.offline and not wired and not any(map(is_loopback, names)):
+        if self.offline and not wired and not any(map(is_this_machine, names)):
             return Ruling(Treatment.REFUSE, "only this machine and wired hosts are called (--offline)")
         if self._names(self.passed, names, port):
             return _PASSED

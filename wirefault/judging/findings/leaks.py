@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from wirefault.core.sockets import is_loopback
+from wirefault.core.sockets import is_this_machine
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import Rule
 from wirefault.judging.requests import Request
@@ -34,12 +34,12 @@ def _foreign_secret(trace: EpisodeTrace) -> Iterator[Observation]:
 def _is_owner(request: Request) -> bool:
     """Whether a remote model server accepted the credential. Keys for local servers are often made up."""
     host = _host(request)
-    return request.of_model and bool(host) and not is_loopback(host) and request.executed == "yes"
+    return request.of_model and bool(host) and not is_this_machine(host) and request.executed == "yes"
 
 
 def _is_stranger(owner: Request, request: Request) -> bool:
     """Whether the request went to another site. A local model server may be a proxy for the owner."""
-    local = not _host(request) or is_loopback(_host(request))
+    local = not _host(request) or is_this_machine(_host(request))
     return _site(request) != _site(owner) and not (local and request.of_model)
 
 
