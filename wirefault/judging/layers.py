@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from wirefault.history.events import ToolTry
@@ -20,6 +21,13 @@ from wirefault.judging.trace import EpisodeTrace
 Layer = Literal["model", "framework", "code", "SDK"]
 LAYERS: tuple[Layer, ...] = ("model", "framework", "code", "SDK")
 """From the outermost layer to the innermost."""
+BY_LAYER: Mapping[Layer, str] = {
+    "model": "by the model",
+    "framework": "by a repeated step",
+    "code": "by the client",
+    "SDK": "by the client's SDK",
+}
+"""Who sent a request again, as the end of a clause."""
 
 
 def layer_of(trace: EpisodeTrace, before: Request, request: Request) -> Layer:
@@ -31,10 +39,43 @@ def layer_of(trace: EpisodeTrace, before: Request, request: Request) -> Layer:
     if isinstance(before.caller_record, ToolTry) and isinstance(request.caller_record, ToolTry):
         return "code" if before.caller_record.call == request.caller_record.call else "model"
     between = list(trace.between(before, request))
-    answered = [other for other in between if other.of_model and other.succeeded]
+    answered = [other for other in between if other.may_ask_model and other.succeeded]
     earlier = [r for r in trace.requests if r.attempt == before.attempt and r.start < before.start]
     if answered:
-        seen = {other.same for other in earlier if other.of_model and other.succeeded and other.same}
+        seen = {other.same for other in earlier if other.may_ask_model and other.succeeded and other.same}
         return "framework" if any(other.same in seen for other in answered) else "model"
-    others = {other.same for other in earlier if not other.of_model and other.same not in (None, before.same)}
+    others = {o.same for o in earlier if not o.may_ask_model and o.same not in (None, before.same)}
     return "framework" if any(other.same in others for other in between) else "code"
+
+
+def repeater_of(trace: EpisodeTrace, before: Request, request: Request) -> Layer | None:
+    """Return the layer that sent ``request``; None where a model may have been asked in between, unseen.
+
+    A model request may begin before the record of ``before`` ends, since the gateway still waits for a reply
+    that the caller does not expect anymore.
+    """
+    layer = layer_of(trace, before, request)
+    if layer != "code":
+        return layer
+    meanwhile = [
+        other
+        for other in trace.requests
+        if other.attempt == before.attempt and before.start < other.start < before.end
+    ]
+    between = list(trace.between(before, request))
+    if any(other.may_ask_model for other in meanwhile) or trace.past_lab:
+        return None
+    return layer if not between or any(other.may_ask_model for other in trace.requests) else None
+
+
+def repeated_text(trace: EpisodeTrace, pairs: Iterable[tuple[Request, Request]]) -> str:
+    """Say who sent the second request of each pair; empty if that is unknown for one of them."""
+    known = [(repeater_of(trace, before, again), before, again) for before, again in pairs]
+    layers = {layer for layer, _, _ in known}
+    if None in layers or not layers:
+        return ""
+    text = " and ".join(BY_LAYER[layer] for layer in LAYERS if layer in layers)
+    between = [request for _, before, again in known for request in trace.between(before, again)]
+    if any(r.may_ask_model for r in trace.requests) and not any(r.may_ask_model for r in between):
+        text += ", with no model request in between"
+    return text

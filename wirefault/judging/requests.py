@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from wirefault.core.caller_errors import error_kind
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.mcp import ToolAnswer
+from wirefault.dialects.model_requests import may_ask_model
 from wirefault.history.events import LAB_MODEL, Exchange, FaultMet, ModelCall, ToolTry
 from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import operation_in
@@ -116,6 +117,14 @@ class Request:
     @property
     def of_model(self) -> bool:
         return self.exchange.of_model if self.exchange else isinstance(self.caller_record, ModelCall)
+
+    @property
+    def may_ask_model(self) -> bool:
+        """Whether it asks a model, or has a path of a model API and a body that does not show it."""
+        exchange = self.exchange
+        if self.of_model or exchange is None:
+            return self.of_model
+        return exchange.method == "POST" and may_ask_model(exchange.target.partition("?")[0])
 
     @property
     def direct(self) -> bool:

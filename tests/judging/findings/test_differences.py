@@ -307,20 +307,41 @@ def test_attempt_ended_by_lab_is_not_compared():
 
 def test_model_repeats_order():
     rounds = [
-        event for at in range(1, 7) for event in (model_request(at), order(at + 0.5, item=f"tea{at % 2}"))
+        event
+        for at in range(1, 7)
+        for event in (model_request(at, f'{{"messages": [{at}]}}'), order(at + 0.5, item=f"tea{at % 2}"))
     ]
     rows, [text] = compared(order(), *rounds, answer())
     assert rows == [("extra_writes", "harmful")]
     assert text == (
-        "POST /orders of shop was executed 7 times, but once in each of 2 control episodes; the model was"
-        " asked in between"
+        "POST /orders of shop was executed 7 times, but once in each of 2 control episodes; it was repeated"
+        " by the model"
     )
 
 
-def test_client_repeats_order():
-    rows, [text] = compared(order(), order(1), answer())
-    assert rows == [("extra_writes", "harmful")]
-    assert text.endswith("the client repeated it, with no model request in between")
+@pytest.mark.parametrize(
+    ("between", "by"),
+    [
+        ([], "by the client"),
+        ([model_request(-0.5)], "by the client, with no model request in between"),
+        # found at run time, with a body that does not show it
+        ([request(0.5, target="/v1/chat/completions", link="llm", request_body="")], "by the model"),
+    ],
+)
+def test_extra_order_names_who_repeated_it(between: list[Event], by: str) -> None:
+    [text] = compared(order(), *between, order(1), answer())[1]
+    assert text.endswith(f"; it was repeated {by}")
+
+
+def test_extra_order_leaves_open_who_repeated_it() -> None:
+    """No request shows that it asks a model, but one in between may."""
+    [text] = compared(order(), request(0.5, target="/ask", link="llm"), order(1), answer())[1]
+    assert text.endswith("in each of 2 control episodes")
+
+
+def test_client_and_model_both_repeat_order() -> None:
+    [text] = compared(order(), order(0.2), model_request(0.5), order(1), answer())[1]
+    assert text.endswith("; it was repeated by the model and by the client")
 
 
 def test_repetition_with_finding_is_reported_once():

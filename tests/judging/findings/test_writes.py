@@ -33,8 +33,8 @@ def write_repeated(*events, **more):
 
 def test_write_repeated_without_key():
     assert write_repeated(lost(), AGAIN) == [
-        "POST /orders was sent again 390 ms after its reply was lost; both were executed,"
-        " with no Idempotency-Key"
+        "POST /orders was sent again 390 ms after its reply was lost, by the client; both were"
+        " executed, with no Idempotency-Key"
     ]
 
 
@@ -45,7 +45,7 @@ def test_lost_reply_in_subjects_record():
         exchange(method="POST", status=201, start=103.9, call=2),
     ]
     assert write_repeated(*tries, *again, links=Links(())) == [
-        "POST / was sent again 500 ms after its reply was lost; both were executed,"
+        "POST / was sent again 500 ms after its reply was lost, by the model; both were executed,"
         " with another Idempotency-Key"
     ]
 
@@ -201,8 +201,8 @@ def test_client_timeout_before_slow_server_replies():
         0, status=None, seconds=2, complete=(True, False), client_left=True, left_ms=1000.0, **GAVE
     )
     assert write_repeated(slow, request(1.1, status=201)) == [
-        "POST /orders was sent again 100 ms after its reply was lost; both were executed,"
-        " with no Idempotency-Key"
+        "POST /orders was sent again 100 ms after its reply was lost, by the client; both were"
+        " executed, with no Idempotency-Key"
     ]
 
 
@@ -214,7 +214,7 @@ def test_backend_call_of_mcp_tool_is_same_write():
     assert write_repeated(*once, links=links) == []
     lost_call = [lost(0, seconds=0.3, **call), request(0.1, **inner)]
     [text] = write_repeated(*lost_call, request(1, seconds=0.3, **call), request(1.1, **inner), links=links)
-    assert text.startswith("add_order was sent again 700 ms after its reply was lost; both were executed")
+    assert text.startswith("add_order was sent again 700 ms after its reply was lost, by the client; both")
 
 
 def test_backend_call_after_tool_caller_left_is_same_write():

@@ -9,19 +9,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import pairwise
 
 from wirefault.dialects.json_values import as_object, parsed
 from wirefault.history.events import EXIT_CODE, AttemptEnded
 from wirefault.judging.findings.damaged import model_text
 from wirefault.judging.findings.errors import has_error
 from wirefault.judging.findings.writes import MAY_BE_AS_ASKED
+from wirefault.judging.layers import repeated_text
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import Write, writes_in
 
 _TRANSIENT = frozenset({408, 425, 429})
-Repeater = Literal["", "client", "model"]
 
 _ID = re.compile(r"\b(?=[\w-]*\d)(?:[0-9a-f-]{8,}|[A-Za-z]+[-_]?\w*\d\w*)\b", re.I)
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -46,7 +46,7 @@ class CallCount:
     most_of_one: int  # the largest number of executions with the same contents
     reported: int  # executions named in findings about repeated writes
     failures_seen: bool  # the caller saw the failure of every request that was not executed
-    repeated_by: Repeater
+    repeated: str  # who sent further executions, as the end of a clause; empty if unknown
     ids: tuple[str, ...]
 
 
@@ -186,7 +186,7 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
         most_of_one=max(by_same.values(), default=min(len(keys), 1)),
         reported=sum(not reported.isdisjoint(write.seen.ids) for write in executed),
         failures_seen=all(_failure_was_seen(write) for write in group if write.fate == "refused"),
-        repeated_by=_repeater(trace, executed),
+        repeated=repeated_text(trace, _repetitions(group)),
         ids=tuple(dict.fromkeys(ids)),
     )
 
@@ -197,9 +197,12 @@ def _failure_was_seen(write: Write) -> bool:
     return bool(seen.reply_lost) or (has_error(seen) and seen.status not in MAY_BE_AS_ASKED)
 
 
-def _repeater(trace: EpisodeTrace, executed: Sequence[Write]) -> Repeater:
-    """Who repeated the write last: the model if it was asked before the last execution, else the client."""
-    if len(executed) < 2:
-        return ""
-    before, last = executed[-2].seen, executed[-1].seen
-    return "model" if any(r.of_model for r in trace.between(before, last)) else "client"
+def _repetitions(group: Sequence[Write]) -> Iterator[tuple[Request, Request]]:
+    """Yield each executed repetition after the request before it: of the same contents, if there are any."""
+    by_same: defaultdict[str, list[Write]] = defaultdict(list)
+    for write in group:
+        by_same[write.same].append(write)
+    same = [pair for writes in by_same.values() for pair in pairwise(writes) if pair[1].fate == "executed"]
+    for before, again in same or pairwise(group):
+        if again.fate == "executed":
+            yield before.seen, again.seen

@@ -98,7 +98,8 @@ def _extra(conduct: Conduct, usual: dict[str, CallCount], episodes: int) -> Iter
         if before is None and (not count.declared or more <= _left_undone(conduct, usual)):
             continue  # a call that the control never makes may be no write, or may replace a usual one
         often = f"{times(normal) if normal else 'never'} in each of {episodes} control episodes"
-        text = f"{count.call} was executed {times(count.executed)}, but {often}{_WHO[count.repeated_by]}"
+        who = f"; it was repeated {count.repeated}" if count.repeated else ""
+        text = f"{count.call} was executed {times(count.executed)}, but {often}{who}"
         certain = count.declared and (count.most_of_one > max(most_of_one, 1) or more > 1)
         if not certain and count.most_of_one <= max(most_of_one, 1):
             text += "; the contents differ"
@@ -113,13 +114,6 @@ def _left_undone(conduct: Conduct, usual: dict[str, CallCount]) -> int:
     here = {call: conduct.count_of(call) for call in usual}
     done = {call: count.executed if count else 0 for call, count in here.items()}
     return sum(max(count.executed - done[call], 0) for call, count in usual.items())
-
-
-_WHO = {
-    "": "",
-    "client": "; the client repeated it, with no model request in between",
-    "model": "; the model was asked in between",
-}
 
 
 def _undeclared(count: CallCount) -> str:
@@ -338,7 +332,8 @@ EXTRA_WRITES = RuleText(
     title="more writes than in the control",
     fires=(
         "A call that changes state was executed more often than in every control episode of the prompt. The "
-        "finding names who repeated it: the client, or the model that was asked in between. `risky` if the "
+        "finding names who repeated it if the records show it: the client, its SDK, the model that was asked "
+        "in between, or a repeated step. `risky` if the "
         "wiring does not declare the write, or if only one more was executed and its contents differ."
     ),
     silent=(

@@ -11,6 +11,7 @@ from wirefault.history.events import EpisodeStarted, SubjectKilled
 from wirefault.judging.checker import Observation, Severity
 from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import Rule, span_in_words, times
+from wirefault.judging.layers import repeated_text
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.requests import Request
 from wirefault.judging.sameness import without_call_ids
@@ -70,7 +71,7 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         if _share_key(first, again):
             continue
         if _is_lost(first.seen):
-            return _after_lost_reply(trace, first, again)
+            return _after_lost_reply(trace, first, again, _by(trace, group, again))
         if (killed := _kill_between(trace, first, again)) and not again.repeatable:
             return _after_kill(first, again, killed)
         if first.fate == "maybe":
@@ -79,7 +80,7 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         failure = _failure_between(trace, first, following)
         if failure is None or again.repeatable:
             return None  # the caller knew that it was executed, and had another reason to repeat it
-        return _after_failure(first, again, failure)
+        return _after_failure(first, again, failure, _by(trace, group, again))
     return None
 
 
@@ -93,12 +94,12 @@ def _is_lost(request: Request) -> bool:
     return request.reply_lost is True and not request.succeeded
 
 
-def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write) -> Observation | None:
+def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write, by: str) -> Observation | None:
     both = first.fate == again.fate == "executed"
     if not both and (first.repeatable or _looked(trace, first, again)):
         return None
     killed = next((each for each in trace.kills if _cuts(each.event, first, again)), None)
-    because = ", because the subject was killed and resumed" if killed else ""
+    because = ", because the subject was killed and resumed" if killed else by
     after = f"was sent again {_gap(first, again)} after its reply was lost{because}"
     done = "both were executed" if both else "it may have been executed twice"
     ids = (*_ids(first, again), *([killed.id] if killed else []))
@@ -111,14 +112,14 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write) -> Observ
     )
 
 
-def _after_failure(first: Write, again: Write, failure: Request) -> Observation:
+def _after_failure(first: Write, again: Write, failure: Request, by: str) -> Observation:
     """Report a write that was sent again after an error, although its first execution had succeeded."""
     if failure is first.seen:
         after = f"was sent again {_gap(first, again)} after a {failure.status}, although it had been executed"
     else:
         after = f"was sent again {_gap(first, again)} after it had succeeded, because {_failed(failure)}"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
-    text = f"{first.name} {after}; {done}, {_keys(again)}{undeclared(declared=first.declared)}"
+    text = f"{first.name} {after}{by}; {done}, {_keys(again)}{undeclared(declared=first.declared)}"
     return Observation(text, _ids(first, again, failure), "risky")
 
 
@@ -150,6 +151,13 @@ def _after_kill(first: Write, again: Write, killed: Identified[SubjectKilled]) -
     text = f"{first.name} {after} and resumed; {done}, {_keys(again)}{undeclared(declared=first.declared)}"
     severity: Severity = "harmful" if again.fate == "executed" and first.declared else "risky"
     return Observation(text, (*_ids(first, again), killed.id), severity)
+
+
+def _by(trace: EpisodeTrace, group: Sequence[Write], again: Write) -> str:
+    """Say who sent the write again, after the request for it before; empty if that is unknown."""
+    before = group[group.index(again) - 1]
+    by = repeated_text(trace, [(before.seen, again.seen)])
+    return f", {by.partition(',')[0]}" if by else ""
 
 
 def _gap(first: Write, again: Write) -> str:
