@@ -2,12 +2,15 @@
 # of `wirefault lab serve`.
 FROM python:3.11-slim-bookworm AS base
 
-FROM base AS dependencies
-COPY requirements.lock .
-# copying only a virtual environment leaves pip and setuptools behind
-RUN python -m venv /venv \
-    && /venv/bin/pip install --quiet --no-cache-dir --no-deps --require-hashes -r requirements.lock \
-    && /venv/bin/pip uninstall --quiet --yes setuptools pip
+FROM base AS installed
+COPY tools/environment.sh tools/
+COPY requirements-uv.lock requirements.lock ./
+ENV PIP_NO_CACHE_DIR=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1
+RUN tools/environment.sh install python /venv requirements.lock
+
+# only its packages reach the image, without the installers
+FROM installed AS dependencies
+RUN /venv/bin/python -m pip uninstall --quiet --yes setuptools pip && rm -rf /venv/.uv
 
 FROM base AS source
 COPY agent /app/agent
@@ -31,11 +34,10 @@ USER 10001:10001
 ENTRYPOINT ["/bin/sh", "-c", "umask 0 && exec \"$0\" \"$@\""]
 CMD ["python", "-m", "agent"]
 
-FROM base AS recovery-dependencies
-COPY --from=dependencies /venv /venv
+FROM installed AS recovery-dependencies
 COPY requirements-recovery.lock .
-RUN python -m pip --python /venv/bin/python install --quiet --no-cache-dir --no-deps --require-hashes \
-    -r requirements-recovery.lock
+RUN tools/environment.sh install python /venv requirements-recovery.lock \
+    && /venv/bin/python -m pip uninstall --quiet --yes setuptools pip && rm -rf /venv/.uv
 
 FROM lab AS recovery
 COPY --from=recovery-dependencies /venv /venv

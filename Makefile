@@ -17,18 +17,22 @@ help:            ## list the targets
 
 setup: $(VENV)/.ready  ## prepare .venv from the locked versions
 
-$(VENV)/.ready: requirements-dev.lock pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Wirefault needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
-	@echo "setting up $(VENV) (about a minute, once)"
-	@$(PYTHON) -m venv $(VENV)
-	@# --no-deps, since the lock is complete: a resolver would look for newer package[extra], which have no hashes
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes -r requirements-dev.lock
-	@# pip would compile files one by one, tests of packages included; the rest is compiled on import
-	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib || true
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+# for `make run`; what tests and linters also need is kept if it is there
+$(VENV)/.runs: requirements.lock requirements-uv.lock pyproject.toml
+	$(call install,install,requirements.lock)
 	@touch $@
 
-run: setup       ## run the lab with its defaults: no key, no Docker
+$(VENV)/.ready: requirements-dev.lock requirements-uv.lock pyproject.toml
+	$(call install,sync,requirements-dev.lock)
+	@touch $@ $(VENV)/.runs
+
+define install
+@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Wirefault needs Python 3.11 or newer, this is " + sys.version.split()[0] + ". Name another one: make PYTHON=python3.12 ...")'
+@tools/environment.sh $(1) $(PYTHON) $(VENV) $(2)
+@PYTHONWARNINGS=ignore $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+endef
+
+run: $(VENV)/.runs  ## run the lab with its defaults: no key, no Docker
 	@$(BIN)/wirefault demo $(ARGS)
 
 lint: setup      ## ruff, mypy, import-linter, vulture, prose
@@ -95,6 +99,7 @@ lock:            ## update the lock files (needs uv); tests and runs use the sam
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra conversation --extra search --extra otel --extra prometheus --extra dev pyproject.toml -o requirements-dev.lock
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra prometheus -c requirements-dev.lock pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 --extra build --extra lab --extra conversation --extra prometheus -c requirements-dev.lock pyproject.toml -o requirements-recovery.lock
+	echo uv | uv pip compile -q --universal --generate-hashes --no-emit-index-url --no-header --no-annotate --python-version 3.11 - -o requirements-uv.lock
 
 clean:           ## remove the environments, builds and caches; keep logs and state
 	rm -rf $(VENV) .frameworks build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -140,7 +140,7 @@ def test_make_test_ends_with_ci_note(tmp_path, more, thinned):
     for name in ("python", "ruff", "mypy", "lint-imports", "vulture"):
         (programs / name).write_text(f"#!/bin/sh\necho {name}\n", encoding="utf-8")
         (programs / name).chmod(0o755)
-    for name in ("requirements-dev.lock", "pyproject.toml"):
+    for name in ("requirements-dev.lock", "requirements-uv.lock", "pyproject.toml"):
         (tmp_path / name).touch()
     (tmp_path / ".venv" / ".ready").touch()
     environ = {

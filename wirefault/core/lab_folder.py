@@ -25,7 +25,8 @@ CARRIED = "carried"
 LAB_FILES = (
     *("agent", "experiments", "flask_tools", "proxy_manager", "charts.py"),
     *("docker-compose.yaml", "compose.direct.yaml", "compose.subject.yaml", "examples/compose"),
-    *("Dockerfile", ".dockerignore", "requirements.lock", "requirements-recovery.lock"),
+    *("Dockerfile", ".dockerignore", "tools/environment.sh"),
+    *("requirements-uv.lock", "requirements.lock", "requirements-recovery.lock"),
     *(".env.example", ".gitignore", "logs/.gitkeep", "state/.gitkeep"),
 )
 LIBRARY = Path(__file__).resolve().parents[1]
