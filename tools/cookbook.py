@@ -225,7 +225,7 @@ The agents share one tool and one loop ([loop.py](../examples/cookbook/loop.py))
 shop on port 9000 (for `mcp_drop` also `python examples/cookbook/mcp_server.py 9001`):
 
 ```text
-python examples/shop/shop.py &
+python examples/shop/shop.py --background
 wirefault audit --scripted --ask lost_reply -- python examples/cookbook/doubled_by_retry.py faulty
 ```
 

@@ -1,13 +1,16 @@
-"""A small shop that keeps its orders in SQLite: python shop.py [PORT [FILE]]
+"""A small shop that keeps its orders in SQLite: python shop.py [--background] [PORT [FILE]]
 
 A repetition is known by the header Idempotency-Key, or by the order's own order_id: it is not a second order.
 """
 
+import os
+import socket
 import sqlite3
 import sys
 from contextlib import closing
 
 from flask import Flask, request
+from werkzeug.serving import make_server
 
 PRICES = {"green tea": 4.5, "teapot": 29.0, "honey": 6.25}
 COLUMNS = "id, item, count, customer"
@@ -54,6 +57,21 @@ def create_app(file: str) -> Flask:
     return app
 
 
+def serve(port: int, file: str, background: bool) -> None:
+    try:
+        listener = socket.create_server(("127.0.0.1", port))
+    except OSError as error:
+        sys.exit(
+            f"port {port}: {os.strerror(error.errno or 0)}. Stop the program that has it, or start the shop"
+            f" on a free port (shop.py {port + 1}) and use that one in what follows."
+        )
+    server = make_server("127.0.0.1", port, create_app(file), threaded=True, fd=listener.fileno())
+    if background and (process := os.fork()):
+        print(f"the shop is at http://127.0.0.1:{port} (to end it: kill {process})", flush=True)
+        os._exit(0)
+    server.serve_forever()
+
+
 if __name__ == "__main__":
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else 9000
-    create_app(sys.argv[2] if len(sys.argv) > 2 else "shop.db").run(port=port)
+    words = [word for word in sys.argv[1:] if word != "--background"]
+    serve(int(words[0]) if words else 9000, words[1] if words[1:] else "shop.db", "--background" in sys.argv)

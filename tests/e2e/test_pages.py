@@ -83,7 +83,7 @@ EXCLUDED = {
         ),
         r"pip install .*ray.*|RAY_ADDRESS=.*": ("it needs a Ray cluster", "tests/ray/test_two_nodes.py"),
         r"python3 -m bench.findings.environments": ("it installs frameworks", "tests/frameworks/conftest.py"),
-        r"python examples/shop/shop.py &|wirefault run experiments/(frameworks|mcp)": (
+        r"python examples/shop/shop.py --background|wirefault run experiments/(frameworks|mcp)": (
             "its agents need the installed frameworks",
             "tests/frameworks/test_experiments.py",
         ),
@@ -147,8 +147,8 @@ OWN_WORDS = {
     "wirefault run examples/openai_chat": "cd $CLONE && wirefault run examples/openai_chat",
 }
 SHOP_PORT = 9000
-# A server runs in the background, or in another terminal of the reader; the next command waits for its port.
-SERVER = re.compile(r"(python \S*shop\.py( 9000)?)( &)?")
+# A server in another terminal of the reader; the next command waits for its port.
+SERVER = re.compile(r"python \S*shop\.py( 9000)?")
 
 MCP_SERVER = """
 import json
@@ -201,7 +201,7 @@ class Promise:
 PROMISES = {
     "README.md": [
         Promise("make setup && source .venv/bin/activate", 0),
-        Promise("python examples/shop/shop.py &", 0),
+        Promise("python examples/shop/shop.py --background", 0, "^the shop is at http://127.0.0.1:9000 "),
         Promise(
             "wirefault exec", 1, r"^risky +1  POST /orders was sent again \S+ m?s after its reply was lost"
         ),
@@ -264,7 +264,7 @@ PROMISES = {
             r"^why: wirefault show \S+ tea$",
         ),
         Promise("wirefault run lost-reply.yaml", 0, "^held: all of 6 statements held"),
-        Promise("python examples/shop/shop.py 9000 &", 0),
+        Promise("python examples/shop/shop.py --background", 1, "^port 9000: Address already in use"),
         Promise("wirefault run lost-reply.yaml --reports reports", 0, "^held: "),
     ],
     "docs/tutorials/chaos-for-agents.md": [
@@ -422,7 +422,7 @@ def follow(pages: tuple[str, ...], template: Path, place: Path, network: list[st
     shutil.copytree(template, clone)
     (clone / ".venv").symlink_to(sys.prefix)
     outputs.mkdir()
-    write(programs / "make", f'#!/bin/sh\nexec {shutil.which("make")} -o .venv/.ready "$@"\n')
+    write(programs / "make", f'#!/bin/sh\nexec {shutil.which("make")} -o .venv/.ready -o .venv/.runs "$@"\n')
     (programs / "make").chmod(0o755)  # of an environment that is set up
     environ = {"HOME": str(place), "CLONE": str(clone), "PATH": f"{programs}:{PATH}"}
     environ["PYTHONPATH"] = str(clone)  # the environment is of another clone, but the code is of this one
@@ -466,7 +466,7 @@ def as_typed(command: str) -> str:
     line = SHORTER.get(typed(command), "{}").format(command)
     for words, own in OWN_WORDS.items():
         line = line.replace(words, own)
-    return f"{line} &" if SERVER.fullmatch(line) and not line.endswith("&") else line
+    return f"{line} &" if SERVER.fullmatch(line) else line
 
 
 def write(path: Path, text: str) -> None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
 from tests.examples.running import run_wiring
 from tests.examples.serving import EXAMPLES, shop
+from tests.support import PATIENCE_S, free_port
 
 pytestmark = pytest.mark.slow
 
@@ -76,3 +83,19 @@ def test_idempotency_keys_prevent_findings(tmp_path: Path, idempotency: str) -> 
     outcomes, rows, repeated = run_shop(tmp_path, 30, idempotency)
     assert set(rows.values()) == {1} and not repeated
     assert "duplicate" not in outcomes.values()
+
+
+def test_shop_in_background_answers_at_once_and_refuses_taken_port(tmp_path: Path) -> None:
+    port = free_port()
+    command = [sys.executable, str(EXAMPLES / "shop" / "shop.py"), "--background", str(port)]
+    with (tmp_path / "output").open("w+", encoding="utf-8") as output:
+        assert subprocess.run(command, cwd=tmp_path, stdout=output, stderr=output).returncode == 0
+        output.seek(0)
+        process = int(re.search(r"kill (\d+)", output.read())[1])
+    try:
+        assert requests.get(f"http://127.0.0.1:{port}/orders", timeout=PATIENCE_S).json() == []
+        again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    finally:
+        os.kill(process, signal.SIGKILL)
+    assert again.returncode == 1
+    assert again.stderr.startswith(f"port {port}: Address already in use. Stop the program that has it")
