@@ -22,9 +22,9 @@ def test_environment_has_locked_packages_only(index: None, tmp_path: Path, has_u
     locked = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     package = r"^{}==.*\\\n( +--hash=\S+( \\)?\n)+"
     for name in ("idna", "sniffio"):
-        found = re.search(package.format(name), locked, re.MULTILINE)
-        assert found
-        (tmp_path / f"{name}.lock").write_text(found[0], encoding="utf-8")
+        entry = re.search(package.format(name), locked, re.MULTILINE)
+        assert entry
+        (tmp_path / f"{name}.lock").write_text(entry[0], encoding="utf-8")
     uv_lock = (ROOT / "requirements-uv.lock").read_text(encoding="utf-8")
     uv_lock = uv_lock if has_uv else re.sub("sha256:[0-9a-f]{8}", "sha256:00000000", uv_lock)
     (tmp_path / "requirements-uv.lock").write_text(uv_lock, encoding="utf-8")
