@@ -99,7 +99,15 @@ class _Try:
         identity = context.identity
         context.record(
             ModelCall(
-                time.time(), identity.episode, identity.attempt, *self._numbers, ms, self.status, name, digest
+                time.time(),
+                identity.episode,
+                identity.attempt,
+                ordinal=self._numbers[0],
+                try_=self._numbers[1],
+                ms=ms,
+                status=self.status,
+                error=name,
+                reply_digest=digest,
             )
         )
 

@@ -20,9 +20,9 @@ from pathlib import Path
 
 from wirefault.experiments.evidence import sign_recording
 from wirefault.experiments.index import saved_ids
-from wirefault.history.events import RunSealed, SealedFile
-from wirefault.history.lines import unlinked
-from wirefault.history.writer import Writer, dump_line, history_file
+from wirefault.history.events import EpisodeJudged, RunSealed, SealedFile
+from wirefault.history.lines import dump_event, event_start, unlinked
+from wirefault.history.writer import Writer, history_file
 from wirefault.memory.histories import rebuilt
 from wirefault.memory.planner.evidence import prompt_of
 from wirefault.memory.planner.planner import Planner
@@ -75,14 +75,15 @@ def _repeat_run(run: Path, target: Path, run_id: str, names: tuple[str, str]) ->
         process, _, lane = file.stem.rpartition("-")
         writer = Writer(history_file(target, run_id, process, int(lane)))
         records = [
-            (unlinked(line) or line).decode().replace(*names) for line in file.read_bytes().splitlines()
+            (unlinked(line) or line).decode().replace(*names).encode()
+            for line in file.read_bytes().splitlines()
         ]
-        if records[-1].endswith('"event":"run_sealed"}'):
-            records[-1] = dump_line(RunSealed(heads))
+        if records[-1].startswith(event_start(RunSealed)):
+            records[-1] = dump_event(RunSealed(heads))
         writer.write_lines(records)
         writer.close()
         heads[file.name] = SealedFile(len(records), writer.head)
-        episodes += sum('"event":"episode_judged"' in record for record in records)
+        episodes += sum(record.startswith(event_start(EpisodeJudged)) for record in records)
         seal = writer.head
     return seal, episodes
 

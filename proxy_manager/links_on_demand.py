@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from proxy_manager import log
 from proxy_manager.gateway_control import GatewayError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import socket
@@ -13,6 +14,7 @@ from shutil import copytree, ignore_patterns
 from typing import Any, TypeVar
 
 import pytest
+from msgspec import Struct, structs
 
 # How long a test waits for an expected event; only a failing test waits that long.
 PATIENCE_S = 60.0
@@ -51,6 +53,11 @@ def paired(some: Sequence[A], others: Sequence[B]) -> list[tuple[A, B]]:
     return [
         (one, other) for at, one in enumerate(some) for which, other in enumerate(others) if share(at + which)
     ]
+
+
+def replace(value: A, **changes: Any) -> A:
+    """Return a copy of an event, or of another dataclass, with these fields changed."""
+    return (structs if isinstance(value, Struct) else dataclasses).replace(value, **changes)  # type: ignore
 
 
 def copy_sources(folder: Path, to: Path) -> None:

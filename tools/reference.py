@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import click
+from msgspec import NODEFAULT, structs
+from msgspec.json import encode as to_json
 from pydantic import BaseModel
 
 import wirefault
@@ -31,7 +33,6 @@ from wirefault.cli.skill import SKILL_FILE
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
-from wirefault.history.lines import default_values
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.finding import RuleText
 from wirefault.judging.findings.rules import RULES
@@ -49,11 +50,17 @@ def history_rows() -> Iterator[str]:
     yield "| event | in every line | left out if |"
     yield "|---|---|---|"
     for kind in get_args(Event):
-        defaults = default_values(kind)
-        name = next(field.default for field in fields(kind) if field.name == "event")
-        always = [f"`{field.name}`" for field in fields(kind) if field.name not in defaults]
-        left_out = [f"`{field}` {json.dumps(value, default=vars)}" for field, value in defaults.items()]
-        yield f"| `{name}` | {', '.join(always[:-1])} | {', '.join(left_out)} |"
+        always = [f"`{field.name}`" for field in structs.fields(kind) if field.required]
+        left_out = [
+            f"`{field.name}` {to_json(_left_out(field)).decode()}"
+            for field in structs.fields(kind)
+            if not field.required
+        ]
+        yield f"| `{kind.__struct_config__.tag}` | {', '.join(always)} | {', '.join(left_out)} |"
+
+
+def _left_out(field: structs.FieldInfo) -> Any:
+    return field.default_factory() if field.default is NODEFAULT else field.default
 
 
 MADE = "made by `make docs`; do not edit"

@@ -13,12 +13,12 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from msgspec import to_builtins
 
 from agent.checkpoints import Checkpoints, open_checkpoints
 from agent.loop import STORED_TYPES, Agent
@@ -90,7 +90,7 @@ def main(port: str, file: str, recovery: str, killed: str, at: str, when: str) -
             {
                 "response": result.response,
                 "error": result.error,
-                "events": [asdict(event) for event in events],
+                "events": [to_builtins(event) for event in events],
             }
         )
     )

@@ -7,7 +7,7 @@ import select
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import Any
 
@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from agent.loop import Agent
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, replace
 from tests.upstream import ReceivedRequest, Upstream, requests_of
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import Address

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 from agent.checkpoints import Checkpoints, open_checkpoints
 from agent.loop import STORED_TYPES, Agent
 from tests.agent.support import SEND, WEATHER, Clock, Script, Wire, asks, context_in, http, lab_of, reports
-from tests.support import PATIENCE_S, ROOT
+from tests.support import PATIENCE_S, ROOT, replace
 from wirefault.history.events import Event, RecoveryTried, Report, ToolCalled
 from wirefault.recovery.strategies import parse_recovery
 from wirefault.subjects.subject import SubjectResult

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
 
 from agent.loop import Agent
 from tests.agent.support import SEND, WEATHER, Clock, Script, Wire, asks, context_in, http, lab_of, reports
+from tests.support import replace
 from wirefault.history.events import Event, Report, ToolCalled
 from wirefault.subjects.subject import SubjectResult
 from wirefault.wiring.topology import Topology

@@ -24,6 +24,7 @@ from tests.agent.support import (
 )
 from wirefault.core.sockets import Address
 from wirefault.history.events import Report, ToolCalled, ToolTry
+from wirefault.history.lines import dump_event
 from wirefault.subjects.subject import SubjectResult
 
 NOWHERE = lab_of(Address("127.0.0.1", 1))
@@ -168,7 +169,7 @@ def test_attempts_do_not_share_their_counts(wire: Callable[..., Wire]) -> None:
 def test_attempt_records_are_json(wire: Callable[..., Wire]) -> None:
     outcome = run_agent(lab_of(wire(failed(422, "\x1b[31mno")).address), asks(SEND), reports())
     [made] = outcome.of(ToolCalled)
-    assert json.loads(json.dumps(made.__dict__))["arguments"] == SEND[1]
+    assert json.loads(dump_event(made))["arguments"] == SEND[1]
 
 
 def test_integer_in_report_stays_integer():

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from agent.loop import Agent
 from agent.models import build_model, open_client
@@ -123,7 +123,7 @@ def test_model_input_has_no_key_or_identity(run_agent: RunAgent) -> None:
         assert not [
             word for word in (KEY, "run-1", "idempotency", "127.0.0.1", "wirefault") if word in text.lower()
         ]
-    assert KEY not in json.dumps([asdict(event) for event in outcome.events])
+    assert KEY not in json.dumps([to_builtins(event) for event in outcome.events])
 
 
 def test_each_request_has_call_and_try_numbers(run_agent: RunAgent) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.findings.traced import LINKS, model_request, request
 from tests.judging.oracle.histories import ended, fault_met, run_started, started
+from tests.support import replace
 from wirefault.audit.answers import CleanRuns, RunView, read_run, run_note
 from wirefault.judging.findings.differences import differences
 from wirefault.wiring.write_requests import Corrections

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.judging.oracle.histories import exchange
+from tests.support import replace
 from wirefault.audit.calls import calls_in
 from wirefault.audit.question import QUESTIONS, Ask
 from wirefault.audit.spending import Prices, estimate, spending

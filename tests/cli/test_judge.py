@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.judging.oracle.histories import ASK_BOB, episode, message_sent, run_finished, run_started, world
+from tests.support import replace
 from wirefault.cli.main import main
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import Event, RunFinished, RunSealed

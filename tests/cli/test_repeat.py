@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from tests.judging.oracle.histories import episode, run_started
+from tests.support import replace
 from wirefault.cli.main import main
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import SavedExperiment

@@ -96,7 +96,7 @@ def test_invalid_time_is_one_line(command: Callable[[], Result], bad: float) -> 
     writer.write(RunStarted(bad, RUN, "lab", 0, 1, {"seed": 1}, "subject", 1))
     writer.close()
     result = command()
-    assert isinstance(result.exception, SystemExit) and "t is not a time" in result.output
+    assert isinstance(result.exception, SystemExit) and "agent-0.jsonl:1: not an event: " in result.output
 
 
 @pytest.mark.parametrize("command", [judge, draw])

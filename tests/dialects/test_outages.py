@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from tests.dialects.forms import CALL, FINAL, FORMS, STREAMS, TEXT, Form, events
+from tests.support import replace
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.http import JSON_TYPE, Reply, json_reply
 from wirefault.dialects.outages import mcp_outage, model_outage, tool_outage

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from agent.loop import Agent
 from agent.models import build_model, open_client
 from agent.subject import open_stores
+from tests.support import replace
 from wirefault.core.run_key import derive_run_key
 from wirefault.history.events import Event
 from wirefault.judging.summary import Summary, summarise

@@ -18,7 +18,6 @@ pytestmark = pytest.mark.slow
 CLAIMING = """
 import json, os, requests
 from contextlib import contextmanager
-from dataclasses import replace
 from wirefault.subjects.subject import SubjectResult
 
 def claim(prompt, context):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.lab import SharedLab
+from tests.support import replace
 from wirefault.history.events import TurnStarted
 from wirefault.wiring.prompts import NextTurn, load_prompts
 

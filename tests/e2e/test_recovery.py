@@ -6,7 +6,6 @@ The lab's agent with the scripted model, the real tools, and faults at the gatew
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -18,6 +17,7 @@ from rich.console import Console
 from agent.loop import Agent
 from tests.agent.support import SEND, WEATHER, Script, asks, reports
 from tests.e2e.lab import SAMPLES, SETTINGS, LabRun, SharedLab, sample
+from tests.support import replace
 from wirefault.core.run_key import derive_run_key
 from wirefault.history.events import (
     AttemptEnded,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from tests.e2e.test_recovery import (
     requests,
     text,
 )
+from tests.support import replace
 from wirefault.core.run_key import derive_run_key
 from wirefault.history.events import ToolCalled
 from wirefault.recovery.strategies import parse_recovery

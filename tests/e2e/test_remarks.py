@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
+from tests.support import replace
 from wirefault.history.events import Note
 from wirefault.runner.run import new_run_id, run_prompts
 from wirefault.settings.settings import Settings

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import charts
 from tests.commands import wirefault
 from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
 from tests.lab.demos import environ_in
-from tests.support import ROOT
+from tests.support import ROOT, replace
 from wirefault.cli.main import main
 from wirefault.experiments.evidence import evidence_of, sign_recording
 from wirefault.history.lines import unlinked
@@ -140,7 +139,7 @@ def write_the_gateways_file_anew(run: Run) -> None:
     records = [unlinked(line) or b"" for line in run.lines(GATEWAY)]
     (run.folder / GATEWAY).unlink()
     writer = Writer(run.folder / GATEWAY)
-    writer.write_lines(record.decode().replace('"status":503', '"status":500') for record in records)
+    writer.write_lines(record.replace(b'"status":503', b'"status":500') for record in records)
     writer.close()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from flask import Flask, request
 
 from tests.gateway.lab import Lab, gateway
 from tests.judging.oracle.histories import armed, ended, healed, run_started, world
-from tests.support import PATIENCE_S, until
+from tests.support import PATIENCE_S, replace, until
 from tests.upstream import FREE, serving
 from wirefault.core.sockets import Address
 from wirefault.history.events import EpisodeStarted

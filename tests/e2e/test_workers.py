@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
@@ -168,7 +169,7 @@ def histories(lab_run: Judged) -> dict[tuple[str, str, str], Counter[str]]:
     outcomes: dict[tuple[str, str, str], Counter[str]] = {}
     for arm in lab_run.again.plan.arms:
         for event in lab_run.again.saved.history_of(arm).events:
-            fields = asdict(event)
+            fields = to_builtins(event)
             place = arm.name, event.event, str(fields.get("episode", ""))
             outcomes.setdefault(place, Counter())[json.dumps(_lasting(fields), sort_keys=True)] += 1
     return outcomes

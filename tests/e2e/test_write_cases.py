@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import formatdate
 from typing import Any
@@ -19,7 +19,7 @@ from flask import Flask, redirect, request
 
 from tests.gateway.lab import Lab, gateway
 from tests.judging.oracle.histories import run_started
-from tests.support import PATIENCE_S, until
+from tests.support import PATIENCE_S, replace, until
 from tests.upstream import serving
 from wirefault.history.events import EpisodeStarted, WorldProbed
 from wirefault.judging.findings.rules import findings_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -13,6 +13,7 @@ from tests.e2e.lab import Silence, in_folder
 from tests.examples.environments import Installed, installed
 from tests.examples.serving import Recorded, scripted_model, shop
 from tests.shared_imports import shared_imports
+from tests.support import replace
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import preset, preset_names
 from wirefault.history.events import Exchange

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tests.judging.oracle.histories import episode
+from tests.support import replace
 from wirefault.history.events import AttemptHealed, EpisodeJudged, Event, RunFinished, RunSealed
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_episode

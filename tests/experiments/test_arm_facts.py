@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import exchange, run_finished, run_started
+from tests.support import replace
 from wirefault.experiments import facts_store as facts_file
 from wirefault.experiments.arms import ArmFacts, put_together
 from wirefault.experiments.facts import RunFacts

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support import replace
 from wirefault.core.errors import InputError
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.experiments.experiment_file import load_experiment

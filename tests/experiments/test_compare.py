@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.judging.oracle.histories import ended, episode, healed, run_finished, run_started
+from tests.support import replace
 from wirefault.experiments.compare import ArmComparison, compare, side_of
 from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.history.events import RunSealed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,6 +24,7 @@ from tests.judging.oracle.histories import (
     world,
 )
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE
+from tests.support import replace
 from wirefault.experiments.expression import exactly, parse_expression
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.measures import known_names

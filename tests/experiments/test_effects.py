@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ from tests.judging.oracle.histories import (
     run_started,
     timeout,
 )
+from tests.support import replace
 from wirefault.experiments.effects import FaultEffect, fault_effects
 from wirefault.experiments.facts import facts_of
 from wirefault.history.events import Event, ShadowMet, ShadowToxic

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, fault_met, tried
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
+from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of

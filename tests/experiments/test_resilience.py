@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from tests.experiments.test_each_measure import FAULTED_RIGHT, FAULTED_WRONG
 from tests.experiments.test_failure_measures import THREE_TRIES
 from tests.experiments.test_outages import BACK, FINE, HIDDEN, LOST
 from tests.judging.test_summary import GOOD, run
+from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import facts_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 
 from tests.experiments.test_arm_history import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
+from tests.support import replace
 from wirefault.core.errors import InputError
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from tests.experiments.recorded_runs import write
 from tests.experiments.test_run_experiment import planned, run_on_paper
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
+from tests.support import replace
 from wirefault.core.errors import InputError
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.arms import ArmFacts

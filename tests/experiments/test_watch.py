@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tracemalloc
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.experiments.recorded_runs import episode_events, write
 from tests.experiments.test_run_experiment import planned
 from tests.judging.oracle.histories import ended, run_started
+from tests.support import replace
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.safety import ABORT_NAMES, Safety, Spending

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from tests.e2e.lab import Silence, in_folder
 from tests.frameworks.exec_runs import installed
 from tests.shared_imports import shared_imports
+from tests.support import replace
 from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice

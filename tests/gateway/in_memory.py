@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
+
+from msgspec import to_builtins
 
 from wirefault.core.sockets import Address
 from wirefault.gateway.endpoint import Endpoint, lab_endpoint
@@ -15,6 +18,8 @@ from wirefault.gateway.lane import Lane, LinkListener
 from wirefault.gateway.lines.connection import StdioConnection, StdioServers
 from wirefault.gateway.lines.streams import ServerStream
 from wirefault.gateway.run import Run
+from wirefault.history.events import FaultMet
+from wirefault.history.reader import parse_line
 from wirefault.history.writer import Writer
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Link, Links
@@ -151,19 +156,23 @@ class _Records(Writer):
     def __init__(self) -> None:
         self.records: list[Any] = []
 
-    def write_lines(self, records: Any) -> None:
-        for record in map(json.loads, records):
-            faults = record.get("faults", ())
-            facts = {name: record[name] for name in _FACTS if name in record}
-            self.records.append({**facts, "faults": [_facts_of(fault) for fault in faults]})
+    def write_lines(self, records: Iterable[bytes]) -> None:
+        for record in records:
+            event = parse_line(record, Path("gateway-0.jsonl"), 1)
+            faults = [_facts_of(fault) for fault in getattr(event, "faults", ())]
+            self.records.append({**_values_of(event, _FACTS), "faults": faults})
 
     def close(self) -> None:
         pass
 
 
-def _facts_of(fault: dict[str, Any]) -> dict[str, Any]:
-    shows = {name: value for name, value in (fault["shows"] or {}).items() if name != "delay_ms"}
-    return {**{name: fault[name] for name in _FAULT_FACTS if name in fault}, "shows": shows}
+def _facts_of(fault: FaultMet) -> dict[str, Any]:
+    shows = {name: value for name, value in (fault.shows or {}).items() if name != "delay_ms"}
+    return {**_values_of(fault, _FAULT_FACTS), "shows": shows}
+
+
+def _values_of(part: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: to_builtins(getattr(part, name)) for name in names if hasattr(part, name)}
 
 
 async def _turns() -> None:

@@ -21,9 +21,9 @@ from wirefault.core.control_access import bearer
 from wirefault.gateway.endpoint import lab_endpoint
 from wirefault.gateway.run import Run
 from wirefault.history.events import Note
-from wirefault.history.lines import unlinked
+from wirefault.history.lines import dump_event, unlinked
 from wirefault.history.reader import Torn, read_file
-from wirefault.history.writer import Writer, dump_line
+from wirefault.history.writer import Writer
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import lab_links
 
@@ -113,7 +113,7 @@ def test_failed_record_stays_failed(tmp_path: Path) -> None:
         writer = Writer(tmp_path / "history.jsonl")
         run = Run("r", Settings(seed=1), writer, lab_endpoint(FREE), lab_links())
         writer.close()
-        run.write("{}")
+        run.record(Note(1.0, "info", ""))
         run.flush()
         return run.failure
 
@@ -129,16 +129,16 @@ def test_records_are_written_together_and_in_order(tmp_path: Path) -> None:
     async def written() -> list[list[bytes | None]]:
         run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE), lab_links())
         for number in (1, 2, 3):
-            run.write(f'{{"a":{number}}}')
+            run.record(Note(number, "info", ""))
         before = records()
         await asyncio.sleep(0)
         after = records()
-        run.write('{"a":4}')
+        run.record(Note(4, "info", ""))
         run.close()
         return [before, after, records()]
 
-    three = [b'{"a":1}', b'{"a":2}', b'{"a":3}']
-    assert asyncio.run(written()) == [[], three, [*three, b'{"a":4}']]
+    one, two, three, four = (dump_event(Note(number, "info", "")) for number in (1, 2, 3, 4))
+    assert asyncio.run(written()) == [[], [one, two, three], [one, two, three, four]]
 
 
 @contextmanager
@@ -153,23 +153,23 @@ def no_file_longer_than(size: int) -> Iterator[None]:
 
 def test_nothing_follows_line_cut_by_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
-    first, second, third = (dump_line(Note(1.0, "info", letter * 600)) for letter in "abc")
+    first, second, third = (Note(1.0, "info", letter * 600) for letter in "abc")
 
     async def failures() -> list[str]:
         run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE), lab_links())
-        run.write(first)
-        run.write(second)
+        run.record(first)
+        run.record(second)
         with no_file_longer_than(1000):
             run.flush()
         failures_before = [run.failure]
-        run.write(third)
+        run.record(third)
         run.close()
         return [*failures_before, run.failure]
 
     failures_before, later = asyncio.run(failures())
     assert "the disk is full: wrote only" in failures_before and later == failures_before
     torn = Torn()
-    assert [dump_line(event) for event in read_file(path, torn)] == [first] and torn.count == 1
+    assert list(read_file(path, torn)) == [first] and torn.count == 1
 
 
 @pytest.mark.parametrize("odd", ["x" * (8 << 20), "a\ud800b", '\n\u2028\0"\\'])
@@ -179,7 +179,7 @@ def test_odd_text_stays_on_one_line(tmp_path: Path, odd: str) -> None:
     async def write() -> None:
         run = Run("r", Settings(seed=1), Writer(path), lab_endpoint(FREE), lab_links())
         for text in ("before", odd, "after"):
-            run.write(dump_line(Note(1.0, "info", text)))
+            run.record(Note(1.0, "info", text))
         run.close()
 
     asyncio.run(write())

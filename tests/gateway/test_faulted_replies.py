@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 import requests
 
 from tests.gateway.lab import Lab, without_digests
 from tests.gateway.scripted import STREAM, UPSTREAM_REPLY, ScriptedUpstream, armed, ask, sized
+from tests.support import replace
 from wirefault.dialects.http import chunk
 from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY
 from wirefault.history.events import FaultedReply

@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ import requests
 
 from tests.dialects.forms import CALL, FORMS, STREAMS, TEXT, USAGE, Form
 from tests.gateway.lab import Lab, gateway
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, replace
 from tests.upstream import Upstream, requests_of, whole
 from wirefault.dialects.base import reply_body, with_reply_body
 from wirefault.dialects.http import Reply, chunk, head_bytes, json_reply

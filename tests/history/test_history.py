@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, fields, replace
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, replace
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -55,23 +54,21 @@ from wirefault.history.events import (
     WorldProbed,
     WorldRead,
 )
-from wirefault.history.lines import first_break, origin
+from wirefault.history.lines import event_start, first_break, origin
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, Torn, parse_line, read_file, read_run
 from wirefault.history.writer import Writer, history_file
 from wirefault.toxiproxy.planned import PlannedToxic
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
-CALL = ToolCalled(
-    1.0, "1-1", 1, 1, 0, "search_web", "search", {"q": "a"}, "f", 1, 2, True, None, "none", "found", False
-)
-TRY = ToolTry("1-1", 1, "search_web", "search", "f", 1, 1, 1.0, 1.5, 500.0, 1000.0, 200, None, 9, False, None)
+CALL = ToolCalled(1.0, "1-1", 1, 1, 0, "search_web", "search", {"q": "a"}, "f", 1, 2, True, "none", "found")
+TRY = ToolTry("1-1", 1, "search_web", "search", "f", 1, 1.0, 1.5, 500.0, 1000.0, 200, 9)
 EVENTS = [
     RunStarted(1.0, "r", "lab", 0, 7, {"toxic_prob": 0.3, "toxics": "down"}, "subject", 24),
     EpisodeStarted(1.0, "1-1", "What is it?", {"values": [{"number": 1}]}),
     EpisodeStarted(1.0, "2-1", "What is it?", None),
     AttemptArmed(1.0, "1-1", 1, 2.5, [LATENCY]),
-    ModelCall(1.0, "1-1", 1, 1, 1, 20.0, None, "ReadTimeout"),
+    ModelCall(1.0, "1-1", 1, 1, 20.0, None, error="ReadTimeout"),
     TRY,
     CALL,
     ToolCallRefused(1.0, "1-1", 1, 1, 0, "search_v2", '{"q": "a', "malformed", "cut off"),
@@ -79,10 +76,8 @@ EVENTS = [
     SubjectKilled(1.0, "1-1", 1, 1, "shop", "crash", "before_reply", "kill", True, 12.5),
     SubjectResumed(1.0, "1-1", 1, 1, "python agent.py"),
     RecoveryTried(1.0, "1-1", 1, "checkpoint", 1, False, 0.1, ""),
-    AttemptEnded(
-        "1-1", 1, 1.0, 2.0, 1000.0, "report", Report("done", "42", [{"value": 42}]), "42", None, None
-    ),
-    AttemptEnded("1-1", 1, 1.0, 2.0, 1000.0, "exception", None, "", "KeyError", "'x'"),
+    AttemptEnded("1-1", 1, 1.0, 2.0, 1000.0, "report", "42", report=Report("done", "42", [{"value": 42}])),
+    AttemptEnded("1-1", 1, 1.0, 2.0, 1000.0, "exception", "", error_type="KeyError", error="'x'"),
     AttemptHealed(1.0, "1-1", 1, None, "not armed in time"),
     TurnStarted(1.0, "1-1", 1, 2),
     WentPastLab(1.0, "1-1", 1, "93.184.216.34", 443, "tcp", "node", 2),
@@ -90,16 +85,38 @@ EVENTS = [
     WorldProbed(1.0, "1-1", "after", 1e12),
     WorldProbed(1.0, "1-1", "before", None, "the reset failed: no"),
     EpisodeJudged(
-        1.0, "1-1", "success", "as_asked", "done", "right", ["late"], 1, "success", [{"kind": "down"}]
+        1.0,
+        "1-1",
+        "success",
+        "as_asked",
+        "done",
+        "right",
+        1,
+        "success",
+        flags=["late"],
+        faults=[{"kind": "down"}],
     ),
     RunFinished(9.0, True, "", None),
     RunSealed({"gateway-0.jsonl": SealedFile(3, "ab")}),
     Note(1.0, "warning", "mind"),
     Exchange(
-        *(1.0, "1-1", 1, "search", "GET", "/serp", "f", 1, 1, "counted"),
-        *(0.5, 503, True, True, False, 90, 80),
-        [FaultMet("a", "delay", True, None, "", 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
-        *(2, "the client left"),
+        1.0,
+        "1-1",
+        1,
+        "search",
+        "GET",
+        "/serp",
+        1,
+        0.5,
+        503,
+        90,
+        80,
+        fingerprint="f",
+        identity="counted",
+        forwarded=False,
+        faults=[FaultMet("a", "delay", True, None, "", 5.0, {"delay_ms": 5.0}, {"was": [1]}, True)],
+        configuration=2,
+        error="the client left",
     ),
     FaultsSet(1.0, "1-1", 1, 2, "{}", ["a"]),
     BudgetWarned(1.0, "1-1", 1, "episode.tokens", 800, 1000),
@@ -138,7 +155,7 @@ def note(message):
 
 def test_each_event_is_tested_and_has_unique_name():
     assert {type(event) for event in EVENTS} == set(get_args(Event))
-    names = [next(f.default for f in fields(kind) if f.name == "event") for kind in get_args(Event)]
+    names = [event_start(kind) for kind in get_args(Event)]
     assert len(set(names)) == len(names)
 
 
@@ -156,7 +173,7 @@ def test_events_keep_order_over_writers(path):
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT,
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
@@ -179,11 +196,13 @@ def test_lone_surrogate_keeps_line_readable(path, text):
     assert list(call.arguments) == [events.message]
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400", "9" * 40])
-def test_non_json_numbers_are_safe(path, number):
+@pytest.mark.parametrize(
+    ("number", "recorded"), [("NaN", None), ("Infinity", None), ("1e400", None), ("9" * 40, int("9" * 40))]
+)
+def test_number_that_json_lacks_is_null(path, number, recorded):
     write(path, replace(CALL, arguments={"n": json.loads(number)}))
     [call] = read_file(path)
-    assert str(call.arguments["n"]) == str(json.loads(number))
+    assert call.arguments["n"] == recorded
 
 
 def test_huge_line_is_complete(path):
@@ -208,11 +227,11 @@ def test_two_writers_append_whole_lines(path):
     assert len(list(read_file(path))) == 400
 
 
-def test_dumped_line_is_written_unchanged(path):
+def test_closing_twice_does_no_harm(path):
     writer = Writer(path)
-    writer.write_line(json.dumps(asdict(TRY)))
+    writer.write(TRY)
     writer.close()
-    writer.close()  # once more does no harm
+    writer.close()
     assert list(read_file(path)) == [TRY]
 
 
@@ -328,7 +347,7 @@ def test_bad_line_is_error_with_file_and_number(path, line):
 
 
 def test_line_error_names_field(path):
-    with pytest.raises(HistoryError, match=r":7: not an event: note\.level "):
+    with pytest.raises(HistoryError, match=r":7: not an event: .*\$\.level"):
         parse_line(b'{"event": "note", "t": 1, "level": "loud", "message": ""}', path, 7)
 
 

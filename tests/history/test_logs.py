@@ -28,31 +28,28 @@ TOXICS = [
     PlannedToxic("movie", "timeout", "downstream", {"timeout": 400}),
 ]
 TRY = ToolTry(
-    *(
-        "1-1",
-        2,
-        "search_web",
-        "search",
-        "f",
-        1,
-        3,
-        1.0,
-        1.5,
-        500.25,
-        1000.0,
-        None,
-        "read_timeout",
-        0,
-        False,
-        None,
-    )
+    "1-1", 2, "search_web", "search", "f", 1, 1.0, 1.5, 500.25, 1000.0, None, 0, try_=3, error="read_timeout"
 )
-ENDED = AttemptEnded("1-1", 2, 1.0, 2.0, 1234.5678, "report", Report("unsure", "x"), "answer", None, None)
+ENDED = AttemptEnded("1-1", 2, 1.0, 2.0, 1234.5678, "report", "answer", report=Report("unsure", "x"))
 
 
 def call(fallback_used, ok=True):
     return ToolCalled(
-        1.0, "1-1", 1, 1, 0, "get_weather", "weather", {}, "f", 1, 2, ok, None, "none", "", fallback_used
+        1.0,
+        "1-1",
+        1,
+        1,
+        0,
+        "get_weather",
+        "weather",
+        {},
+        "f",
+        1,
+        2,
+        ok,
+        "none",
+        "",
+        fallback_used=fallback_used,
     )
 
 
@@ -182,20 +179,29 @@ def test_agent_log_line_has_documented_fields():
 
 
 def test_agent_log_strips_control_sequences_from_model():
-    ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "text", None, "\x9b2Jgone\u202e\ud800", None, None)
+    ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "text", "\x9b2Jgone\u202e\ud800")
     line = agent_line("run-1", "What\x1b[0m?", ended, None)
     assert (line["prompt"], line["response"]) == ("What[0m?", "2Jgone")
 
 
 def test_status_without_report_is_end_reason():
-    ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "exception", None, "", "KeyError", "'x'")
+    ended = AttemptEnded("1-1", 1, 1.0, 2.0, 1.0, "exception", "", error_type="KeyError", error="'x'")
     line = agent_line("run-1", "What?", ended, None)
     assert (line["status"], line["error_type"], line["outcome"]) == ("exception", "KeyError", None)
 
 
 def test_agent_log_names_error_and_its_class():
     ended = AttemptEnded(
-        "1-1", 1, 1.0, 2.0, 1.0, "exception", None, "", "ReadTimeout", "timed\x1b out", "network"
+        "1-1",
+        1,
+        1.0,
+        2.0,
+        1.0,
+        "exception",
+        "",
+        error_type="ReadTimeout",
+        error="timed\x1b out",
+        error_class="network",
     )
     line = agent_line("run-1", "What?", ended, None)
     assert (line["error_type"], line["error"], line["error_class"]) == ("ReadTimeout", "timed out", "network")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.oracle.histories import armed, exchange, run_started, started
+from tests.support import replace
 from wirefault.history.events import (
     AttemptArmed,
     ConnectionEnded,
@@ -26,7 +25,6 @@ from wirefault.wiring.links import found_link
 
 SHOP = found_link("shop.example.com", 443, "https", ())
 TOXIC = PlannedToxic("shop_example_com", "latency", "upstream", {"latency": 300})
-YES = (True, True, True)
 EVENTS = [
     RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 2, links=[]),
     AttemptArmed(1.0, "a", 1, 3.0, []),
@@ -42,7 +40,9 @@ def test_run_gets_link_and_attempt_gets_toxics():
 
 
 def test_mcp_request_sets_link_dialect():
-    request = Exchange(2.5, "a", 1, SHOP.name, "POST", "/mcp", "f", 1, 1, "counted", 1.0, 200, *YES, 9, 9)
+    request = Exchange(
+        2.5, "a", 1, SHOP.name, "POST", "/mcp", 1, 1.0, 200, 9, 9, fingerprint="f", identity="counted"
+    )
     late = replace(request, dialect="mcp")
     started, *_ = with_found_links([*with_found_links([*EVENTS, request]), late])
     assert [link.dialect for link in started.wired] == ["mcp"]
@@ -50,9 +50,7 @@ def test_mcp_request_sets_link_dialect():
 
 @pytest.mark.parametrize("dialects", [["http", "anthropic"], ["mcp", "anthropic"], ["anthropic", "mcp"]])
 def test_model_request_makes_link_a_model_link(dialects):
-    request = Exchange(
-        2.5, "a", 1, SHOP.name, "POST", "/v1/messages", "", 1, 1, "counted", 1.0, 200, *YES, 9, 9
-    )
+    request = Exchange(2.5, "a", 1, SHOP.name, "POST", "/v1/messages", 1, 1.0, 200, 9, 9, identity="counted")
     started, *_ = with_found_links([*EVENTS, *(replace(request, dialect=dialect) for dialect in dialects)])
     [link] = started.wired
     assert (link.dialect, link.is_model, link.dialect_by_request) == ("anthropic", True, True)
@@ -172,7 +170,7 @@ def test_bad_line_is_error_with_its_number(path, writer):
         writer.write(note(str(number)))
     tail.read()
     writer.write(note("3"))
-    writer.write_line("{}")
+    writer.write_lines([b"{}"])
     with pytest.raises(HistoryError, match=r"gateway-0\.jsonl:5: "):
         tail.read()
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from wirefault.history.events import Note, RunFinished, RunSealed, SealedFile
+from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs
 from wirefault.history.reader import RunHistory, Tail, read_history
 from wirefault.history.seal import examine
-from wirefault.history.writer import Writer, dump_line, history_file
+from wirefault.history.writer import Writer, history_file
 
 AGENT, GATEWAY, MANAGER = "agent-0.jsonl", "gateway-0.jsonl", "manager-0.jsonl"
 FINISHED = RunFinished(9.0, True, "", 0)
@@ -46,7 +47,7 @@ class Run:
             tail.read()
         writer = Writer(self.path(AGENT))
         sealed = RunSealed({tail.name: tail.sealed() for tail in tails})
-        writer.write_lines([dump_line(FINISHED), dump_line(sealed)])
+        writer.write_lines([dump_event(FINISHED), dump_event(sealed)])
         writer.close()
         return writer.head
 
@@ -100,7 +101,7 @@ def test_altered_killed_run_is_altered(run):
 
 def test_history_from_version_without_seals_is_recognised(run):
     for file in (AGENT, GATEWAY):
-        run.path(file).write_text(dump_line(note("old")) + "\n")
+        run.path(file).write_bytes(dump_event(note("old")) + b"\n")
     assert run.remarks() == ["unsealed: recorded by a version without seals"]
     assert (run.altered(), len(run.read().events())) == ([], 2)
 
@@ -141,7 +142,7 @@ def test_unsealed_file_is_named_safely(run):
         (b'"lines":0', b'"lines":-7'),
         (b'"head":""', b'"head":"x"'),
         (b'"files"', b'"filos"'),
-        (b'{"files"', b'{"more":1,"files"'),
+        (b',"files"', b',"more":1,"files"'),
         (b'"run_sealed"', b'"run_healed"'),
         (b'"n":4', b'"n":5'),
         (b'"n":4', b'"n":04'),
@@ -202,7 +203,7 @@ def test_runner_file_ends_with_seal(run):
 
 def test_model_text_is_not_seal(run):
     writer = Writer(run.path(AGENT))
-    writer.write(note(dump_line(RunSealed({}))))
+    writer.write(note(dump_event(RunSealed({})).decode()))
     writer.close()
     assert run.read().integrity.seal == ""
 
@@ -226,7 +227,7 @@ def test_rewritten_run_differs_from_seal_in_info_log(run):
 def test_history_without_hashes_is_not_old_if_info_log_has_seal(run):
     run.tell_summary(run.seal())
     for file in (AGENT, GATEWAY):
-        run.path(file).write_text(dump_line(note("stripped")) + "\n")
+        run.path(file).write_bytes(dump_event(note("stripped")) + b"\n")
     assert run.altered()[0].startswith(f"{AGENT}:1: altered or inserted")
 
 

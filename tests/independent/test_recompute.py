@@ -6,7 +6,7 @@ import ast
 import json
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tests.judging.oracle.histories import (
     run_started,
     tried,
 )
+from tests.support import replace
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import PlannedArm

@@ -66,7 +66,7 @@ def ended_with(case):
         Report(report["status"], report.get("answer") or answer, report.get("values", [])) if report else None
     )
     ended_by = "report" if report else "text" if answer.strip() else "empty"
-    return AttemptEnded(EPISODE, 1, 103.0, 108.0, 5000.0, ended_by, reported, answer, None, None)
+    return AttemptEnded(EPISODE, 1, 103.0, 108.0, 5000.0, ended_by, answer, report=reported)
 
 
 def outcome_of_case(case):
@@ -97,10 +97,9 @@ def outcome_of_recorded(case):
         108.0,
         5000.0,
         case["ended_by"],
-        reported,
         case["response"],
-        case.get("error"),
-        None,
+        report=reported,
+        error_type=case.get("error"),
     )
     calls = [
         called(call["result"], call["ok"], tool=call["tool"], arguments=call["args"])

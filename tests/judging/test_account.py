@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -18,6 +17,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from tests.support import replace
 from wirefault.core.spans import Span
 from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet, WentPastLab
 from wirefault.judging.account import account

@@ -1,5 +1,4 @@
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -14,6 +13,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from tests.support import replace
 from wirefault.core.spans import Span
 from wirefault.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
 from wirefault.judging.evidence.record import STAGES

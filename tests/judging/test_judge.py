@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -21,6 +20,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
+from tests.support import replace
 from wirefault.history.events import ConnectionEnded, InterceptionFailed, LateRequest
 from wirefault.history.reader import read_run
 from wirefault.history.writer import Writer, history_file

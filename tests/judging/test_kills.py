@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.findings.traced import LINKS, lost, model_request, request
 from tests.judging.oracle.histories import EPISODE, ended, fault_met, run_started, started
+from tests.support import replace
 from wirefault.history.events import Event, SubjectKilled
 from wirefault.judging.kills import KillFigures, KillPoint, kill_points
 from wirefault.judging.trace import traces

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.oracle.histories import exchange, model_call, run_started
+from tests.support import replace
 from wirefault.judging.subject_name import subject_name
 from wirefault.wiring.links import Link, lab_links
 

@@ -1,5 +1,4 @@
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -19,6 +18,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from tests.support import replace
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import BudgetSpent, BudgetUnknown
 from wirefault.judging.rates import Share, rate

@@ -95,22 +95,7 @@ def test_quote_requested_by_prompt_is_answer(prompt):
 
 def test_quote_of_executed_call_is_answer():
     made = ToolCalled(
-        104.0,
-        "001",
-        1,
-        1,
-        0,
-        "get_weather",
-        "weather",
-        CALL["arguments"],
-        "f",
-        1,
-        1,
-        True,
-        None,
-        "none",
-        "8.4",
-        False,
+        104.0, "001", 1, 1, 0, "get_weather", "weather", CALL["arguments"], "f", 1, 1, True, "none", "8.4"
     )
     assert judged(TEXT, made).flags == []
 

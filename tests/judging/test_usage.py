@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.oracle.histories import exchange
 from tests.judging.test_evidence import intercepted
 from tests.judging.test_summary import GOOD, run
 from tests.report.test_console import printed
+from tests.support import replace
 from wirefault.cli.exec import _story
 from wirefault.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
 from wirefault.judging.summary import summarise
@@ -79,7 +78,7 @@ def test_unpriced_model_is_printed():
 SHOP = Link("shop", "https://shop.example.com", found=True)
 STARTED = RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 1, links=[SHOP.dump()])
 ASKED = Exchange(
-    1.0, "e", 1, "shop", "POST", "/orders", "f1", 1, 1, "counted", 5.0, 200, True, True, True, 10, 10
+    1.0, "e", 1, "shop", "POST", "/orders", 1, 5.0, 200, 10, 10, fingerprint="f1", identity="counted"
 )
 STRUCK = replace(ASKED, status=503, faults=[FaultMet("u", "unavailable", True)])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
 from typing import Any
@@ -14,7 +13,7 @@ import requests
 
 from tests.e2e.lab import SETTINGS, Silence, in_folder
 from tests.shared_imports import shared_imports
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, replace
 from wirefault.history.events import Exchange
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice

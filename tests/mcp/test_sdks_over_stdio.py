@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from tests.gateway.lab import Lab, gateway
 from tests.mcp.environments import command
 from tests.mcp.running_client import RunningClient, play
 from tests.mcp.shim_lab import SERVER
-from tests.support import ROOT, until
+from tests.support import ROOT, replace, until
 from wirefault.history.events import Exchange
 from wirefault.wiring.links import STDIO, Link, Links
 

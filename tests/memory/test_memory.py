@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tests.judging.oracle.histories import (
 )
 from tests.report.page.test_figures import check
 from tests.report.synthetic import SyntheticRun
+from tests.support import replace
 from wirefault.cli.main import main
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan_experiment import plan_experiment

@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from tests.gateway.lab import TOKEN
 from tests.gateway.lab import gateway as running_gateway
-from tests.support import PATIENCE_S, free_port
+from tests.support import PATIENCE_S, free_port, replace
 from wirefault.core.api_server import api_in_thread
 from wirefault.core.sockets import Address
 from wirefault.history.events import ToxicsChanged

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -13,7 +12,7 @@ from tests.conformance.servers import embedded_server, real_server
 from tests.proxy_manager.rig import DOWN, LATENCY, TIMEOUT, Plane, looping
 from tests.proxy_manager.test_loop import beating
 from tests.proxy_manager.test_proxies import add
-from tests.support import until
+from tests.support import replace, until
 from wirefault.core.spans import Span
 from wirefault.state.tables import HeldCall
 from wirefault.toxiproxy.planned import PlannedToxic

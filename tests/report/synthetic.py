@@ -93,11 +93,13 @@ class SyntheticRun:
         outcome = self.random.choice(self.outcomes) if self.outcomes else self._judge(any(lost))
         ended, ms = self.now, (self.now - begun) * 1000
         report = Report("done", "answer")
-        self.agent.append(AttemptEnded(name, 1, begun, ended, ms, "report", report, "answer", None, None))
+        self.agent.append(AttemptEnded(name, 1, begun, ended, ms, "report", "answer", report=report))
         self._wait(self.random.uniform(8, 20))
         self.agent.append(AttemptHealed(self.now, name, 1, True, None))
         faults = [{"kind": toxic.kind, "link": toxic.link, "stream": toxic.stream} for toxic in toxics]
-        verdict = EpisodeJudged(self.now, name, outcome, "as_asked", "done", "right", [], 1, outcome, faults)
+        verdict = EpisodeJudged(
+            self.now, name, outcome, "as_asked", "done", "right", 1, outcome, faults=faults
+        )
         self.agent.append(verdict)
 
     def _calls(self) -> int:
@@ -110,7 +112,7 @@ class SyntheticRun:
 
     def _model(self, episode: str, ordinal: int) -> None:
         ms = self._wait(self.random.lognormvariate(1.6, 0.3))
-        self.agent.append(ModelCall(self.now, episode, 1, ordinal, 1, ms, 200, None))
+        self.agent.append(ModelCall(self.now, episode, 1, ordinal, ms, 200))
 
     def _call(self, episode: str, link: str, toxics: list[PlannedToxic]) -> bool:
         """Write all tries of one call; return whether any succeeded."""
@@ -131,20 +133,47 @@ class SyntheticRun:
         self._wait(ms)
         self.agent.append(
             ToolTry(
-                episode, 1, f"use_{link}", link, "f", 1, number, started, self.now, ms, 1000.0,
-                status, seen, 120 if status else 0, False, None,
+                episode,
+                1,
+                f"use_{link}",
+                link,
+                "f",
+                1,
+                started,
+                self.now,
+                ms,
+                1000.0,
+                status,
+                120 if status else 0,
+                try_=number,
+                error=seen,
             )
-        )  # fmt: skip
+        )
         faults = [_fault_met(error)] if error and status != 200 and status else []
         # an upstream toxic stops the request before it is complete; behind a downstream one it was answered
         reached = status is not None or bool(toxic and toxic.stream == "downstream")
         forwarded = reached and not faults
         self.gateway.append(
             Exchange(
-                started, episode, 1, link, "GET", "/x", "f", 1, number, "baggage", min(ms, 4.0),
-                status or (200 if reached else None), reached, reached, forwarded, 80, 120, faults,
+                started,
+                episode,
+                1,
+                link,
+                "GET",
+                "/x",
+                1,
+                min(ms, 4.0),
+                status or (200 if reached else None),
+                80,
+                120,
+                fingerprint="f",
+                try_=number,
+                request_complete=reached,
+                reply_complete=reached,
+                forwarded=forwarded,
+                faults=faults,
             )
-        )  # fmt: skip
+        )
         return seen is None
 
     def _answer(

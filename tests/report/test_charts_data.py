@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.oracle.histories import exchange
 from tests.report.synthetic import START, SyntheticRun
+from tests.support import replace
 from wirefault.core.spans import Span
 from wirefault.history.events import (
     AttemptArmed,
@@ -36,17 +35,42 @@ EPISODE = EpisodeStarted(100.0, "001", "prompt", None)
 
 def _try(error=None, status=200, ms=5.0, number=1, route="proxy"):
     return ToolTry(
-        "001", 1, "t", "search", "f", 1, number, 101.0, 101.0 + ms / 1000, ms, 1000.0, status, error,
-        10, False, None, route,
-    )  # fmt: skip
+        "001",
+        1,
+        "t",
+        "search",
+        "f",
+        1,
+        101.0,
+        101.0 + ms / 1000,
+        ms,
+        1000.0,
+        status,
+        10,
+        try_=number,
+        error=error,
+        route=route,
+    )
 
 
 def _exchange(kind):
     fault_met = FaultMet("", kind, True, shows={"status": 503})
     return Exchange(
-        101.0, "001", 1, "search", "GET", "/", "f", 1, 1, "baggage", 4.0, 503, True, True, False, 1, 1,
-        [fault_met],
-    )  # fmt: skip
+        101.0,
+        "001",
+        1,
+        "search",
+        "GET",
+        "/",
+        1,
+        4.0,
+        503,
+        1,
+        1,
+        fingerprint="f",
+        forwarded=False,
+        faults=[fault_met],
+    )
 
 
 def _armed(kind="timeout", **attributes):
@@ -133,7 +157,7 @@ def test_unexplained_failures_match_evidence(tmp_path):
 
 def test_late_verdict_changes_outcome_not_time():
     def verdict(t, outcome):
-        return EpisodeJudged(t, "001", outcome, "as_asked", "done", "right", [], 1, outcome, [])
+        return EpisodeJudged(t, "001", outcome, "as_asked", "done", "right", 1, outcome)
 
     events = [BEGIN, EPISODE, verdict(102.0, "success"), verdict(109.0, "duplicate")]
     prompt = run_data(events).prompts[0]
@@ -144,7 +168,7 @@ def test_claim_without_oracle_is_charted():
     def claim(expect, outcome="unjudged", reported="done"):
         started = replace(EPISODE, expect=expect)
         judged = EpisodeJudged(
-            102.0, "001", outcome, "not_applicable", reported, "not_applicable", [], 1, outcome, []
+            102.0, "001", outcome, "not_applicable", reported, "not_applicable", 1, outcome
         )
         return run_data([BEGIN, started, judged]).prompts[0].claim
 
@@ -155,7 +179,7 @@ def test_claim_without_oracle_is_charted():
 
 
 def test_experiment_control_decides_outcome():
-    judged = EpisodeJudged(102.0, "001", "success", "as_asked", "done", "right", [], 1, "success", [])
+    judged = EpisodeJudged(102.0, "001", "success", "as_asked", "done", "right", 1, "success")
     events = [BEGIN, EPISODE, judged]
     [prompt] = run_data(events, {EPISODE.episode: ByControl("duplicate")}).prompts
     assert prompt.outcome == "duplicate"
@@ -202,7 +226,7 @@ def _only_try(*events):
 
 
 def test_prompt_ends_with_its_last_attempt():
-    ends = [AttemptEnded("001", n, 100.0, 100.0 + n, 500.0, "empty", None, "", None, None) for n in (2, 1)]
+    ends = [AttemptEnded("001", n, 100.0, 100.0 + n, 500.0, "empty", "") for n in (2, 1)]
     [prompt] = run_data([BEGIN, EPISODE, *ends]).prompts
     assert (prompt.ended, prompt.response_ms) == (2.0, 1000.0)
 

@@ -1,5 +1,4 @@
 import io
-from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -21,6 +20,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from tests.support import replace
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.judge import judge_episode

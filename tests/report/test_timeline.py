@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -24,6 +23,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
+from tests.support import replace
 from wirefault.history.events import (
     Event,
     FaultedReply,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from tests.judging.oracle.histories import (
     started,
     tried,
 )
+from tests.support import replace
 from wirefault.history.events import TLS_ON_PLAIN, ConnectionEnded, HowEnded, InterceptionFailed, ToolTry
 from wirefault.judging.trace import episode_trace
 from wirefault.runner.record import attempt_error_class

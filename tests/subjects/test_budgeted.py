@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.subjects.wired import Wired, alive, pid_in
-from tests.support import PATIENCE_S, until
+from tests.support import PATIENCE_S, replace, until
 from tests.upstream import FREE
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import bind, bound_address
@@ -197,5 +196,5 @@ def test_in_process_subject_can_exit(wired: Wired) -> None:
 
 
 def test_exhausted_budget_prevents_further_attempts() -> None:
-    ended = AttemptEnded("e", 1, 1.0, 2.0, 1.0, "limit", None, "", "LimitReached", "")
+    ended = AttemptEnded("e", 1, 1.0, 2.0, 1.0, "limit", "", error_type="LimitReached", error="")
     assert worth_another(ended) and not worth_another(replace(ended, error_type=BUDGET_SPENT))

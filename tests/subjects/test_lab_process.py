@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import create_autospec
@@ -19,6 +18,7 @@ from unittest.mock import create_autospec
 import pytest
 
 from tests.subjects.wired import Wired
+from tests.support import replace
 from wirefault.core.identity import Identity
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import Event, RecoveryTried

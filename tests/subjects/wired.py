@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
-from tests.support import until
+from tests.support import replace, until
 from wirefault.core.identity import Identity
 from wirefault.core.sockets import Address
 from wirefault.history.events import Event

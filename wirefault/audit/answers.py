@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec import structs
+
 from wirefault.audit.calls import Call, calls_in, same_way, varying_call
 from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
@@ -95,7 +97,7 @@ def _with_declared(
             patterns.setdefault(exchange.link, {})[name] = None
     links = Links([_declaring(link, tuple(patterns.get(link.name, ()))) for link in trace.links])
     return [
-        (id, replace(event, links=links.dump()) if isinstance(event, RunStarted) else event)
+        (id, structs.replace(event, links=links.dump()) if isinstance(event, RunStarted) else event)
         for id, event in identified
     ]
 

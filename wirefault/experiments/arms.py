@@ -9,6 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from msgspec import structs
+
 from wirefault.experiments.facts import (
     EpisodeFacts,
     RunFacts,
@@ -182,8 +184,8 @@ def read_arm(logs: Path, run_ids: Sequence[str], planned: int) -> ArmHistory:
     end = ends[-1] if ends else RunFinished(started.t, done, "", None)
     never = [name for name in end.never_called if all(_names(each, name) for each in ends)]
     reason = "" if done else "; ".join(problems)
-    whole = replace(end, completed=done, reason=reason, never_called=never)
-    begin = replace(started, prompts=planned)
+    whole = structs.replace(end, completed=done, reason=reason, never_called=never)
+    begin = structs.replace(started, prompts=planned)
     return ArmHistory([begin, *of_episodes, whole], () if done else tuple(problems))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 import time
 from collections import Counter, deque
@@ -36,20 +35,13 @@ class Origin(NamedTuple):
     attempt: LaneAttempt | None
     episode: str
     attempt_number: int
-    fields_json: str
-    """Fields of the exchange's record that name the attempt."""
     identity: Literal["baggage", "counted", "late"]
     """``baggage``: the request names it. ``counted``: its connection does."""
     late_of: LaneAttempt | None = None
     """The earlier attempt that a late request is recorded in; the others are of the attempt in progress."""
 
 
-NO_ORIGIN = Origin(None, None, "", 0, "", "counted")
-
-
-def attempt_fields(episode: str, number: int) -> str:
-    """Return the fields of a record that name the attempt, as JSON."""
-    return f'"episode":{json.dumps(episode, ensure_ascii=False)},"attempt":{number}'
+NO_ORIGIN = Origin(None, None, "", 0, "counted")
 
 
 _CANNOT_KILL = "this gateway has no runner that could kill the subject"
@@ -104,7 +96,7 @@ class LaneAttempt:
             f"{WORLD_HEADER}: {world_key(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"
         ).encode("latin-1")
-        self._origin = Origin(run, self, episode, number, attempt_fields(episode, number), "counted")
+        self._origin = Origin(run, self, episode, number, "counted")
         self._named_origin = self._origin._replace(identity="baggage")
         self._macs: set[str] = set()
         self.calls = AttemptCalls()
@@ -134,10 +126,9 @@ class LaneAttempt:
 
     def late_origin(self, during: LaneAttempt | None) -> Origin:
         """Return the origin of a request of this attempt, which is over. ``during``: the one in progress."""
-        fields = attempt_fields(self.episode, self.number)
         if during is None:
-            return Origin(self.run, None, self.episode, self.number, fields, "late", self)
-        return Origin(self.run, during, during.episode, during.number, fields, "late", self)
+            return Origin(self.run, None, self.episode, self.number, "late", self)
+        return Origin(self.run, during, during.episode, during.number, "late", self)
 
     def opened(self) -> None:
         self.open += 1
@@ -344,9 +335,9 @@ class LinkListener:
         return self.dialect_by_request or self.no_message is not None
 
     @cached_property
-    def dialect_field(self) -> str:
-        """The dialect in the record of an exchange, as JSON after a comma."""
-        return f',"dialect":"{HTTP if self.dialect_by_request else self.link.dialect}"'
+    def recorded_dialect(self) -> str:
+        """The dialect in the record of an exchange that does not show another one."""
+        return HTTP if self.dialect_by_request else self.link.dialect
 
     def endpoint_in(self, run: Run | None) -> Endpoint:
         """Return the upstream of a request of that run, which may choose another model, or of no run."""

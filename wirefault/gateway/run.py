@@ -19,7 +19,8 @@ from wirefault.gateway.budgets.enforcer import BudgetEnforcer, Charge, Spender
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.replayed_model import ReplayedModel
 from wirefault.history.events import Event, FaultsSet, InterceptionFailed, ShadowMet, WhyNotIntercepted
-from wirefault.history.writer import Writer, dump_line
+from wirefault.history.lines import dump_event
+from wirefault.history.writer import Writer
 from wirefault.settings.episode_faults import is_outside_radius, plan_attempt, shadow_arms
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import Link, Links
@@ -90,7 +91,7 @@ class Run:
         self.functions_with_requests = set()
         self.episodes_with_write, self.read_only_tools = set(), {}
         self._writer = writer
-        self._unwritten: list[str] = []
+        self._unwritten: list[Event] = []
         self._blast_radius = BlastRadius(settings)
         self.began = time.perf_counter()
 
@@ -174,32 +175,28 @@ class Run:
             self.failure = self.failure or f"the run's budget cannot be kept: {error}"
 
     def record(self, event: Event) -> None:
-        """Append an event to the history, as ``write`` does."""
-        self.write(dump_line(event))
+        """Append to the history, together with all other events of this turn of the loop.
+
+        A killed process loses at most the events of one turn, whose replies may have been sent.
+        """
+        if not self._unwritten:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._unwritten.append(event)
 
     def record_no_interception(
         self, episode: str, attempt: int, link: Link, why: WhyNotIntercepted, detail: str
     ) -> None:
         """Record that the lab could not intercept the subject's connection to the link's server."""
         host = link.hosts[0] if link.hosts else urlsplit(link.upstream).netloc or link.name
-        self.write(dump_line(InterceptionFailed(time.time(), episode, attempt, link.name, host, why, detail)))
-
-    def write(self, line: str) -> None:
-        """Append to the history, together with all other lines of this turn of the loop.
-
-        A killed process loses at most the lines of one turn, whose replies may have been sent.
-        """
-        if not self._unwritten:
-            asyncio.get_running_loop().call_soon(self.flush)
-        self._unwritten.append(line)
+        self.record(InterceptionFailed(time.time(), episode, attempt, link.name, host, why, detail))
 
     def flush(self) -> None:
         """Write now. After a failure the lane is unfit, and nothing is written behind the cut line."""
-        lines, self._unwritten = self._unwritten, []
-        if not lines or self.failure:
+        events, self._unwritten = self._unwritten, []
+        if not events or self.failure:
             return
         try:
-            self._writer.write_lines(lines)
+            self._writer.write_lines(map(dump_event, events))
         except OSError as error:
             self.failure = f"the history cannot be written: {error_text(error)}"
 

@@ -1,4 +1,4 @@
-"""The hash chain of a history file: each line ends with its number and the hash of the line before.
+"""Lines of a history: an event as JSON, then the line's number and the hash of the line before.
 
 Altering, removing, duplicating or moving a line breaks the chain after it. Pure.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, get_type_hints
+from typing import Annotated
 
-from pydantic import Field
-from pydantic.fields import FieldInfo
+from msgspec import Meta, Struct, to_builtins
+from msgspec.json import Encoder
 
 from wirefault.core.identity import digest
 
@@ -36,15 +35,14 @@ def origin(run_id: str, file_name: str) -> str:
     return digest("history", run_id, file_name, size=_HASH_BYTES).hex()
 
 
-def linked(records: Iterable[str], number: int, before: str) -> tuple[list[bytes], str]:
-    """Return the chained lines of records (JSON objects as text), and the hash for the next line.
+def linked(records: Iterable[bytes], number: int, before: str) -> tuple[list[bytes], str]:
+    """Return the chained lines of records (JSON objects), and the hash for the next line.
 
     ``number``: number of the first line, from 1. ``before``: the hash in the first line.
     """
     lines = []
     for place, record in enumerate(records, start=number):
-        # readers would reject a lone surrogate, escaped or not
-        line = f'{record[:-1]},"n":{place},"prev":"{before}"}}'.encode("utf-8", "replace")
+        line = b'%b,"n":%d,"prev":"%b"}' % (record[:-1], place, before.encode())
         before = line_hash(line)
         lines.append(line)
     return lines, before
@@ -96,39 +94,35 @@ def _explain(lines: Sequence[bytes], number: int, written_as: int) -> ChainBreak
     return ChainBreak(number - 1, "altered: the next line has another hash of it")
 
 
-_NAME = "event"
+Clock = Annotated[float, Meta(ge=0, le=32_503_680_000)]
+"""A time that a clock can show and a chart's axis can reach: in seconds the year 3000, in ms a year."""
 
 
-def omitted_if(value: Any) -> Any:
-    """Annotate a field with its value in lines that omit it. The field remains a required argument."""
-    return Field(default_factory=list) if value == [] else Field(default=value)
+class Record(Struct, frozen=True, omit_defaults=True):
+    """A part of an event. Fields with their default values are left out of its line."""
 
 
-@cache
-def default_values(kind: type) -> Mapping[str, Any]:
-    """Return the values that a line of this event type may omit, by field; never the event's name."""
-    annotations = get_type_hints(kind, include_extras=True)
-    defaults: dict[str, Any] = {}
-    for field in fields(kind):
-        if field.default is not MISSING:
-            defaults[field.name] = field.default
-        elif field.default_factory is not MISSING:
-            defaults[field.name] = field.default_factory()
-        for hint in getattr(annotations[field.name], "__metadata__", ()):
-            if isinstance(hint, FieldInfo):
-                defaults[field.name] = hint.get_default(call_default_factory=True)
-    return {name: value for name, value in defaults.items() if name != _NAME}
+class BaseEvent(Record, frozen=True, tag_field="event"):
+    """The base of all events. ``event``, the first field of a line, is the tag of the event's class."""
+
+    @property
+    def event(self) -> str:
+        """Return the tag."""
+        return str(self.__struct_config__.tag)
 
 
-def dump_event(event: Any) -> str:
-    """Return the event as a JSON object without default values, in the order of its fields."""
-    defaults = default_values(event.__class__)
-    record = {n: value for n, value in vars(event).items() if n not in defaults or defaults[n] != value}
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=_all_fields)
+_ENCODER = Encoder()
 
 
-def _all_fields(part: object) -> dict[str, Any]:
-    """Return all fields of a dataclass inside an event."""
-    if not is_dataclass(part):
-        raise TypeError(f"{type(part).__name__} is not part of an event")
-    return {field.name: getattr(part, field.name) for field in fields(part)}
+def event_start(kind: type[BaseEvent]) -> bytes:
+    """Return the start of each line with an event of this class."""
+    return b'{"event":"%b",' % str(kind.__struct_config__.tag).encode()
+
+
+def dump_event(event: BaseEvent) -> bytes:
+    """Return the event as a JSON object. Raises ``TypeError`` for a value that JSON does not have."""
+    try:
+        return _ENCODER.encode(event)
+    except UnicodeEncodeError:  # a lone surrogate, which readers would reject, escaped or not
+        text = json.dumps(to_builtins(event), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")

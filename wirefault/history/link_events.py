@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from wirefault.core.caller_errors import ErrorKind
 from wirefault.core.sockets import Address
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.faults.base import BUDGET_ID, WhyNot
-from wirefault.history.lines import omitted_if
+from wirefault.history.lines import BaseEvent, Clock, Record
 from wirefault.settings.budgets import OF_SUBJECT
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -28,8 +27,7 @@ KEPT_HEADERS = (
 LAB_MODEL = "model"
 
 
-@dataclass(frozen=True)
-class FaultMet:
+class FaultMet(Record, frozen=True):
     """A fault that one request met, and its effect."""
 
     id: str  # id of the fault set's entry; empty for ERROR_PROB, ``budget:NAME`` for a budget
@@ -37,14 +35,14 @@ class FaultMet:
     injected: bool
     why_not: WhyNot | None = None  # why it was not injected
     detail: str = ""  # type of the exception if it failed
-    delay_ms: float = 0.0  # the added delay, measured
+    delay_ms: Clock = 0.0  # the added delay, measured
     # Its signature on the caller's side if delivered: ``status`` and ``digest`` of the body, ``lost``,
     # ``closed`` (connection closed), ``left`` (the caller left first), ``delay_ms``; None if it has none.
     shows: dict[str, Any] | None = None
-    evidence: dict[str, Any] = field(default_factory=dict)
+    evidence: dict[str, Any] = {}
     content: bool = False  # the caller received a body that the upstream did not send to this request
     causes: list[ErrorKind] | None = None  # errors of a try that it can cause; None in old histories
-    acted_ms: float | None = None  # when it began to act, from the first byte of the request
+    acted_ms: Clock | None = None  # when it began to act, from the first byte of the request
     answered: bool | None = None  # whether the upstream answered the changed or repeated request
 
     @property
@@ -53,8 +51,7 @@ class FaultMet:
         return self.id.startswith(BUDGET_ID)
 
 
-@dataclass(frozen=True)
-class FaultedReply:
+class FaultedReply(Record, frozen=True):
     """Both sides of a reply that a fault or a toxic changed.
 
     Each body is cut to its first 4 KiB, as text without secrets. The exchange has the statuses:
@@ -69,12 +66,11 @@ class FaultedReply:
     # shows what arrived.
     toxic: bool = False
     # each side's headers of ``KEPT_HEADERS``
-    upstream_headers: dict[str, str] = field(default_factory=dict)
-    observed_headers: dict[str, str] = field(default_factory=dict)
+    upstream_headers: dict[str, str] = {}
+    observed_headers: dict[str, str] = {}
 
 
-@dataclass(frozen=True)
-class ShadowMet:
+class ShadowMet(Record, frozen=True):
     """A fault that a request of the control would have met in another ``arm``.
 
     It was not injected, and explains no error.
@@ -85,40 +81,39 @@ class ShadowMet:
     kind: str
 
 
-@dataclass(frozen=True)
-class Exchange:
+class Exchange(BaseEvent, frozen=True, tag="exchange"):
     """One request, from the gateway's view. Values that the request or the reply does not have are None."""
 
-    start: float
+    start: Clock
     episode: str
     attempt: int
     link: str
     method: str
     target: str
-    fingerprint: Annotated[str, omitted_if("")]
     call: int
-    try_: Annotated[int, omitted_if(1)]
+    # from the first byte of the request to the last byte of the reply, or to the end without a reply
+    ms: Clock
+    # status and sizes on the client's side
+    status: int | None
+    request_bytes: int
+    reply_bytes: int
+    fingerprint: str = ""
+    try_: int = 1
     # baggage: the request named its attempt; counted: the gateway counted arrivals; late: it proved to be of
     # this earlier attempt (`late_request` has the one in progress); mismatch, in old histories: it named
     # another attempt than the lane's
-    identity: Annotated[Literal["baggage", "counted", "late", "mismatch"], omitted_if("baggage")]
-    # from the first byte of the request to the last byte of the reply, or to the end without a reply
-    ms: float
-    # status and sizes on the client's side
-    status: int | None
-    request_complete: Annotated[bool, omitted_if(True)]
-    reply_complete: Annotated[bool, omitted_if(True)]
+    identity: Literal["baggage", "counted", "late", "mismatch"] = "baggage"
+    request_complete: bool = True
+    reply_complete: bool = True
     # whether the upstream received the whole request
-    forwarded: Annotated[bool, omitted_if(True)]
-    request_bytes: int
-    reply_bytes: int
+    forwarded: bool = True
     # in the fault set's order
-    faults: list[FaultMet] = field(default_factory=list)
+    faults: list[FaultMet] = []
     # number of the fault set
     configuration: int = 0
     error: str | None = None
     # ids of armed faults that select this request by header, body or message, whether or not it met them
-    eligible: list[str] = field(default_factory=list)
+    eligible: list[str] = []
     # The upstream could not be reached or failed without a fault of ours (5xx, a reply that broke off, an
     # error in a 200); ``outage`` or ``error`` may say more.
     unavailable: bool = False
@@ -127,7 +122,7 @@ class Exchange:
     # the client left before its reply was complete
     client_left: bool = False
     # time until the client left; the exchange lasts until the upstream answered
-    left_ms: float = 0.0
+    left_ms: Clock = 0.0
     # empty in old histories
     dialect: str = ""
     # the wiring declares the call as a write
@@ -142,7 +137,7 @@ class Exchange:
     # digest of the MCP session
     session: str = ""
     # seconds, of the reply's Retry-After
-    retry_after: float | None = None
+    retry_after: Clock | None = None
     # number of earlier sends, according to the client's SDK
     sdk_retry: int | None = None
     # First part of the bodies on the client's side, without secrets; None if not kept, only the length if
@@ -167,11 +162,11 @@ class Exchange:
     tokens_in: int | None = None
     tokens_out: int | None = None
     # of a stream: from the last byte of the request until the client got the first text or tool call
-    first_token_ms: float | None = None
+    first_token_ms: Clock | None = None
     # fresh: first request of a TLS connection, whose handshake crossed the toxics, too; kept: a later one
     tls: Literal["", "fresh", "kept"] = ""
     # time until the request was complete, if 10 ms or more
-    request_ms: float = 0.0
+    request_ms: Clock = 0.0
     # set for a reply that a fault changed, or that passed a toxic
     faulted_reply: FaultedReply | None = None
     # hit: a recorded reply of an audit's clean run replaced the model's; miss: none fitted
@@ -185,8 +180,7 @@ class Exchange:
     # why its bytes could not be read as messages
     unread_messages: str = ""
     # faults of other arms that the request would have met there
-    shadows: list[ShadowMet] = field(default_factory=list)
-    event: Literal["exchange"] = "exchange"
+    shadows: list[ShadowMet] = []
 
     @property
     def answered(self) -> int | None:
@@ -201,11 +195,10 @@ class Exchange:
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
 
-@dataclass(frozen=True)
-class SocketMessage:
+class SocketMessage(BaseEvent, frozen=True, tag="socket_message"):
     """A message of a WebSocket connection, which its request opened; the first 1000 are recorded."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     link: str
@@ -219,50 +212,43 @@ class SocketMessage:
     fate: Literal["passed", "delayed", "dropped", "replaced", "cut", "injected"] = "passed"
     fault: str = ""  # id of the fault that acted on it
     text: str | None = None  # its start, without secrets
-    event: Literal["socket_message"] = "socket_message"
 
 
-@dataclass(frozen=True)
-class LateRequest:
+class LateRequest(BaseEvent, frozen=True, tag="late_request"):
     """A request of an earlier attempt met this attempt's faults. Its exchange is in the earlier attempt."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     link: str
     late_episode: str
     late_attempt: int
     wrote: bool  # it is a write, and the upstream did not refuse it
-    event: Literal["late_request"] = "late_request"
 
 
-@dataclass(frozen=True)
-class FaultsSet:
+class FaultsSet(BaseEvent, frozen=True, tag="faults_set"):
     """A fault set replaced the previous one, starting with the next request of this attempt."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     number: int  # of the lab's configuration; each exchange has the number that applied to it
     faults: str
     entries: list[str]  # ids of its faults and toxics
-    event: Literal["faults_set"] = "faults_set"
 
 
-@dataclass(frozen=True)
-class BudgetWarned:
+class BudgetWarned(BaseEvent, frozen=True, tag="budget_warned"):
     """A budget's use reached its ``warn_at``. Recorded once per account.
 
     A ``run`` budget has one account for all episodes; ``episode`` is the episode that reached it.
     """
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     budget: str  # its place, such as ``episode.tokens``
-    used: float  # in the budget's unit, like ``limit``
-    limit: float
-    event: Literal["budget_warned"] = "budget_warned"
+    used: Clock  # in the budget's unit, like ``limit``
+    limit: Clock
 
     @property
     def of_subject(self) -> bool:
@@ -270,18 +256,16 @@ class BudgetWarned:
         return self.budget in OF_SUBJECT
 
 
-@dataclass(frozen=True)
-class BudgetSpent:
+class BudgetSpent(BaseEvent, frozen=True, tag="budget_spent"):
     """A request needed more than a budget's remainder. Recorded once per episode; exchanges show refusals."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     budget: str
-    used: float
-    limit: float
+    used: Clock
+    limit: Clock
     ends: bool = False  # it ends the episode as ``runaway``
-    event: Literal["budget_spent"] = "budget_spent"
 
     @property
     def of_subject(self) -> bool:
@@ -289,17 +273,15 @@ class BudgetSpent:
         return self.budget in OF_SUBJECT
 
 
-@dataclass(frozen=True)
-class BudgetUnknown:
+class BudgetUnknown(BaseEvent, frozen=True, tag="budget_unknown"):
     """From now on a budget's count may be too low. Recorded once per episode and reason."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     budget: str
     why: Literal["no_usage", "no_price", "no_memory"]  # tokens not in a reply, no price, memory unreadable
     model: str = ""  # model of the reply
-    event: Literal["budget_unknown"] = "budget_unknown"
 
     @property
     def of_subject(self) -> bool:
@@ -313,17 +295,16 @@ HowEnded = Literal["fin", "rst", "refused", "unaccepted", "unresolved", "open"]
 TapKind = Literal["namespace", "proxy"]
 
 
-@dataclass(frozen=True)
-class ConnectionEnded:
+class ConnectionEnded(BaseEvent, frozen=True, tag="connection_ended"):
     """One intercepted connection, from the ingress's view on the subject's side of the link's proxy."""
 
-    t: float
+    t: Clock
     link: str  # empty if it crossed no link
     episode: str
     attempt: int
-    opened: float
-    ms: float  # from the subject's first byte (or the opening, if it sent none) to the end
-    first_byte_ms: float | None  # from there to the first byte that the subject received
+    opened: Clock
+    ms: Clock  # from the subject's first byte (or the opening, if it sent none) to the end
+    first_byte_ms: Clock | None  # from there to the first byte that the subject received
     sent: int  # bytes from the subject
     received: int  # bytes to the subject
     ended_by: Literal["client", "proxy", "neither"]  # neither, and ``open``: the attempt ended first
@@ -337,7 +318,6 @@ class ConnectionEnded:
     tunnelled: bool = False  # bypassed the gateway, so that nothing else is known about it
     why: str = ""  # why it bypassed the lab or was refused without a fault, as part of a sentence
     lab_failed: bool = False  # the lab should have carried it, but could not
-    event: Literal["connection_ended"] = "connection_ended"
 
     @property
     def not_intercepted(self) -> str:
@@ -383,18 +363,16 @@ _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
 }
 
 
-@dataclass(frozen=True)
-class InterceptionFailed:
+class InterceptionFailed(BaseEvent, frozen=True, tag="interception_failed"):
     """The lab could not intercept the subject's connection to ``host``: a failure of the lab."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     link: str
     host: str
     why: WhyNotIntercepted
     detail: str = ""  # the TLS error
-    event: Literal["interception_failed"] = "interception_failed"
 
     @property
     def text(self) -> str:
@@ -408,30 +386,26 @@ class InterceptionFailed:
 ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "disturbed"]
 
 
-@dataclass(frozen=True)
-class LinkOpened:
+class LinkOpened(BaseEvent, frozen=True, tag="link_opened"):
     """The subject called a server for the first time, and a ``link`` to it was opened."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     link: dict[str, Any]
-    toxics: Annotated[list[PlannedToxic], omitted_if([])]  # now in force on it, read back
-    event: Literal["link_opened"] = "link_opened"
+    toxics: list[PlannedToxic] = []  # now in force on it, read back
 
 
-@dataclass(frozen=True)
-class ToxicsChanged:
+class ToxicsChanged(BaseEvent, frozen=True, tag="toxics_changed"):
     """A change of toxics by the manager, in force since a time between ``begun`` and ``t``."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     action: ToxicsAction
-    toxics: Annotated[list[dict[str, Any]], omitted_if([])]  # read back afterwards
+    toxics: list[dict[str, Any]] = []  # read back afterwards
     detail: str = ""
-    ended: list[PlannedToxic] = field(default_factory=list)  # toxics whose time ended
-    begun: float = 0.0
+    ended: list[PlannedToxic] = []  # toxics whose time ended
+    begun: Clock = 0.0
     # toxics whose time began or whose strength changed, with the attributes of their current strength
-    started: list[PlannedToxic] = field(default_factory=list)
-    event: Literal["toxics_changed"] = "toxics_changed"
+    started: list[PlannedToxic] = []

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
+
+from msgspec import field
 
 from wirefault.core.sockets import Address
-from wirefault.history.lines import omitted_if
+from wirefault.history.lines import BaseEvent, Clock, Record
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
@@ -17,24 +18,21 @@ _SIMILAR = 0.7
 RefusalReason = Literal["unknown_tool", "bad_arguments", "malformed"]
 
 
-@dataclass(frozen=True)
-class ModelCall:
+class ModelCall(BaseEvent, frozen=True, tag="model_call"):
     """One HTTP try at the model."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     ordinal: int  # number of the model request in the attempt, from 1
-    try_: Annotated[int, omitted_if(1)]
-    ms: float
+    ms: Clock
     status: int | None
-    error: Annotated[str | None, omitted_if(None)]
+    try_: int = 1
+    error: str | None = None
     reply_digest: str = ""  # BLAKE2b (8 bytes, hexadecimal) of the body; empty if it was not read to its end
-    event: Literal["model_call"] = "model_call"
 
 
-@dataclass(frozen=True)
-class ToolTry:
+class ToolTry(BaseEvent, frozen=True, tag="tool_try"):
     """One HTTP try of a tool call, from the caller's view."""
 
     episode: str
@@ -43,29 +41,27 @@ class ToolTry:
     link: str
     fingerprint: str
     call: int
-    try_: Annotated[int, omitted_if(1)]
-    start: float
-    end: float
-    ms: float
-    timeout_ms: float
+    start: Clock
+    end: Clock
+    ms: Clock
+    timeout_ms: Clock
     status: int | None
+    reply_bytes: int
+    try_: int = 1
     # None for a valid reply with a status below 400, ``http_<status>`` for another status, else read_timeout,
     # connect_timeout, connection_refused, connection_closed, connection_reset, bad_reply or cancelled
-    error: Annotated[str | None, omitted_if(None)]
-    reply_bytes: int
-    write: Annotated[bool, omitted_if(False)]
-    idempotency_key: Annotated[str | None, omitted_if(None)]
+    error: str | None = None
+    write: bool = False
+    idempotency_key: str | None = None
     route: Literal["proxy", "direct"] = "proxy"  # direct: the fallback past proxies and gateway
     reply_digest: str = ""  # BLAKE2b (8 bytes, hexadecimal) of the body; empty if it did not arrive whole
     refused: int = 0  # refused connections before this one (PROXY_WAIT); ``ms`` includes that time
-    event: Literal["tool_try"] = "tool_try"
 
 
-@dataclass(frozen=True)
-class ToolCalled:
+class ToolCalled(BaseEvent, frozen=True, tag="tool_call"):
     """One logical tool call and the result that the model received."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     reply: int
@@ -77,18 +73,16 @@ class ToolCalled:
     call: int
     tries: int
     ok: bool
-    error: Annotated[str | None, omitted_if(None)]
     side_effect: str  # none, done or unknown
     result: str
-    fallback_used: Annotated[bool, omitted_if(False)]
-    event: Literal["tool_call"] = "tool_call"
+    error: str | None = None
+    fallback_used: bool = False
 
 
-@dataclass(frozen=True)
-class ToolCallRefused:
+class ToolCallRefused(BaseEvent, frozen=True, tag="tool_call_refused"):
     """A tool call of the model that the subject refused without sending a request."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     reply: int
@@ -98,14 +92,12 @@ class ToolCallRefused:
     # unknown_tool, bad_arguments (of a tool or the report; they do not fit the schema), malformed (not JSON)
     why: RefusalReason
     detail: str
-    event: Literal["tool_call_refused"] = "tool_call_refused"
 
 
-@dataclass(frozen=True)
-class SubjectKilled:
+class SubjectKilled(BaseEvent, frozen=True, tag="subject_killed"):
     """The runner killed the subject's process tree at a point of the wire (fault ``kill_subject``)."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     number: int  # among the attempt's kills, from 1
@@ -114,47 +106,41 @@ class SubjectKilled:
     point: str  # as the fault's ``at``
     signal: Literal["kill", "term"]
     dead: bool  # all its processes have ended
-    ms: float  # from the gateway's order to the last process's end
-    event: Literal["subject_killed"] = "subject_killed"
+    ms: Clock  # from the gateway's order to the last process's end
 
 
-@dataclass(frozen=True)
-class SubjectResumed:
+class SubjectResumed(BaseEvent, frozen=True, tag="subject_resumed"):
     """The subject runs again after a kill, in the same attempt and the same world."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     number: int  # of the kill
     command: str  # that resumed it, without secrets
-    event: Literal["subject_resumed"] = "subject_resumed"
 
 
-@dataclass(frozen=True)
-class RecoveryTried:
+class RecoveryTried(BaseEvent, frozen=True, tag="recovery"):
     """One attempt of the subject to recover from a failure, by one of the strategies of ``RECOVERY``."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     strategy: str  # its name in ``RECOVERY``
     number: int  # from 1, of this strategy in this call, or in this attempt outside any call
     success: bool
-    seconds: float  # that it took, waits included
+    seconds: Clock  # that it took, waits included
     preserved: str  # what it kept that would have been lost otherwise, in words; empty: nothing
-    link: Annotated[str, omitted_if("")] = ""
-    call: Annotated[int, omitted_if(0)] = 0  # as in ``ToolTry``; 0: no tool call
-    detail: Annotated[str, omitted_if("")] = ""  # such as a breaker's change of state
-    event: Literal["recovery"] = "recovery"
+    link: str = ""
+    call: int = 0  # as in ``ToolTry``; 0: no tool call
+    detail: str = ""  # such as a breaker's change of state
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Record, frozen=True):
     """The subject's structured report. Each value: ``{"value": number or text, "unit": text or None}``."""
 
     status: Literal["done", "failed", "unsure"]
     answer: str
-    values: list[dict[str, Any]] = field(default_factory=list)
+    values: list[dict[str, Any]] = []
 
 
 SELF_TEST = "self-test subject: scripted model"
@@ -171,11 +157,10 @@ EXIT_CODE = "ExitCode"
 """``error_type`` of a command that ended with a non-zero exit code."""
 
 
-@dataclass(frozen=True)
-class RunStarted:
+class RunStarted(BaseEvent, frozen=True, tag="run_started"):
     """The start of a run: its settings, subject, prompts and links."""
 
-    t: float
+    t: Clock
     run_id: str
     lab_id: str
     lane: int
@@ -186,15 +171,12 @@ class RunStarted:
     skipped_prompts: int = 0  # bad entries of the prompts file, which are not run
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
     # the result of ``Links.dump``; empty in a history without it: the lab's links
-    links: list[dict[str, Any]] = field(default_factory=list)
-    wiring_arguments: list[str] = field(
-        default_factory=list
-    )  # from the command line; empty for the lab's wiring
+    links: list[dict[str, Any]] = []
+    wiring_arguments: list[str] = []  # from the command line; empty for the lab's wiring
     subject_kind: str = ""  # command, service, http, python; empty for a subject that records its calls
-    versions: Mapping[str, str] = field(default_factory=dict)  # by name; empty in old histories
+    versions: Mapping[str, str] = {}  # by name; empty in old histories
     faults_name: str = ""  # the user's name for the fault set; empty for a text
-    lab_files: Mapping[str, str] = field(default_factory=dict)  # replacements of shipped files, by variable
-    event: Literal["run_started"] = "run_started"
+    lab_files: Mapping[str, str] = {}  # replacements of shipped files, by variable
 
     @property
     def wired(self) -> Links:
@@ -202,75 +184,66 @@ class RunStarted:
         return Links.load(self.links) if self.links or self.wiring_arguments else lab_links()
 
 
-@dataclass(frozen=True)
-class EpisodeStarted:
+class EpisodeStarted(BaseEvent, frozen=True, tag="episode_started"):
     """An episode starts, in a new world."""
 
-    t: float
+    t: Clock
     episode: str  # the prompt's key
     prompt: str
-    expect: Annotated[Mapping[str, Any] | None, omitted_if(None)]  # the oracle in the prompts file
+    expect: Mapping[str, Any] | None = None  # the oracle in the prompts file
     recorded: bool = True  # the subject records all of its calls and tries
-    turns: list[str] = field(default_factory=list)  # of a conversation; ``prompt`` contains all of them
-    metadata: Mapping[str, Any] = field(default_factory=dict)  # of the prompt, for readers of the run
-    tool_links: Annotated[list[str] | None, omitted_if(None)] = None  # named in the prompts file
+    turns: list[str] = []  # of a conversation; ``prompt`` contains all of them
+    metadata: Mapping[str, Any] = {}  # of the prompt, for readers of the run
+    tool_links: list[str] | None = None  # named in the prompts file
     place: int = 0  # the number of the prompt in its file; 0: not recorded
-    event: Literal["episode_started"] = "episode_started"
 
 
-@dataclass(frozen=True)
-class ShadowToxic:
+class ShadowToxic(Record, frozen=True):
     """A toxic that an attempt of the control would have had in another ``arm``. It was not armed."""
 
     arm: str
     toxic: PlannedToxic
 
 
-@dataclass(frozen=True)
-class AttemptArmed:
+class AttemptArmed(BaseEvent, frozen=True, tag="attempt_armed"):
     """The planned toxics are in force, read back."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
-    arming_ms: float
-    toxics: Annotated[list[PlannedToxic], omitted_if([])]
+    arming_ms: Clock
+    toxics: list[PlannedToxic] = []
     configuration: int = 0  # number of the toxics' fault set
-    shadows: list[ShadowToxic] = field(default_factory=list)
-    event: Literal["attempt_armed"] = "attempt_armed"
+    shadows: list[ShadowToxic] = []
 
 
-@dataclass(frozen=True)
-class TurnStarted:
+class TurnStarted(BaseEvent, frozen=True, tag="turn_started"):
     """The user's next turn of a conversation starts, and its faults are in force."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     turn: int  # from 2
     text: str = ""  # empty in old histories
-    event: Literal["turn_started"] = "turn_started"
 
 
-@dataclass(frozen=True)
-class AttemptEnded:
+class AttemptEnded(BaseEvent, frozen=True, tag="attempt_ended"):
     """An attempt ended, with this answer or error."""
 
     episode: str
     attempt: int
-    start: float
-    end: float
-    ms: float
+    start: Clock
+    end: Clock
+    ms: Clock
     ended_by: EndedBy  # text: an answer without a report
-    report: Annotated[Report | None, omitted_if(None)]
     response: str
-    error_type: Annotated[str | None, omitted_if(None)]
-    error: Annotated[str | None, omitted_if(None)]
+    report: Report | None = None
+    error_type: str | None = None
+    error: str | None = None
     # the cause if an error ended it: the agent, a server (an error reply) or the network (no whole reply)
     error_class: ErrorClass = "none"
-    answers: list[str] = field(default_factory=list)  # one for each turn; the last one is ``response``
-    turn_ends: list[float] | None = None  # times of the answers; None unless the turns were sent one by one
-    event: Literal["attempt_ended"] = "attempt_ended"
+    answers: list[str] = []  # one for each turn; the last one is ``response``
+    turn_ends: list[Clock] | None = None  # times of the answers; None unless the turns were sent one by one
 
     @property
     def exited_with_reason(self) -> bool:
@@ -286,19 +259,17 @@ ONLY_HTTP2 = f"{_ONLY_HTTP2}, or let it pass (--pass)"
 """Reason why an intercepted connection was not read, and what helps."""
 
 
-@dataclass(frozen=True)
-class PipeServer:
+class PipeServer(BaseEvent, frozen=True, tag="pipe_server"):
     """The subject started an MCP server over a pipe past the lab: no fault can act on its messages.
 
     The runner polls for them: one that is not named so may be missing.
     """
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     # program and script
     command: str
-    event: Literal["pipe_server"] = "pipe_server"
 
     @property
     def text(self) -> str:
@@ -306,15 +277,14 @@ class PipeServer:
         return f"MCP server over a pipe ({self.command}): wirefault mcp --config FILE"
 
 
-@dataclass(frozen=True)
-class WentPastLab:
+class WentPastLab(BaseEvent, frozen=True, tag="went_past_lab"):
     """The subject's program opened ``count`` connections to ``host`` whose requests the lab did not see.
 
     The runner polls for connections that no link carried: short ones may be missing. The ingress and the
     gateway record connections that they pass on unread.
     """
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
     host: str
@@ -323,12 +293,11 @@ class WentPastLab:
     program: str
     count: int
     # recorded by the gateway: the link that carried it unread, whose toxics could act
-    link: Annotated[str, omitted_if("")] = ""
-    only_http2: Annotated[bool, omitted_if(False)] = False  # its client speaks only HTTP/2
+    link: str = ""
+    only_http2: bool = False  # its client speaks only HTTP/2
     # bytes from and to the subject, recorded by the ingress and the gateway
-    sent: Annotated[int | None, omitted_if(None)] = None
-    received: Annotated[int | None, omitted_if(None)] = None
-    event: Literal["went_past_lab"] = "went_past_lab"
+    sent: int | None = None
+    received: int | None = None
 
     @property
     def text(self) -> str:
@@ -347,63 +316,54 @@ class WentPastLab:
         return f"connection bypassed the lab: {self.text}"
 
 
-@dataclass(frozen=True)
-class AttemptHealed:
+class AttemptHealed(BaseEvent, frozen=True, tag="attempt_healed"):
     """The toxics are removed. ``invalid``: the lab's failure in this attempt; None without one."""
 
-    t: float
+    t: Clock
     episode: str
     attempt: int
-    settled: Annotated[bool | None, omitted_if(True)]
-    invalid: Annotated[str | None, omitted_if(None)]
-    event: Literal["attempt_healed"] = "attempt_healed"
+    settled: bool | None = True
+    invalid: str | None = None
 
 
-@dataclass(frozen=True)
-class WorldRead:
+class WorldRead(BaseEvent, frozen=True, tag="world_read"):
     """All side effects in the episode's world at that time, or the ``error`` if they cannot be read."""
 
-    t: float
+    t: Clock
     episode: str
-    effects: Annotated[list[dict[str, Any]], omitted_if([])]
+    effects: list[dict[str, Any]] = []
     error: str | None = None
-    event: Literal["world_read"] = "world_read"
 
 
-@dataclass(frozen=True)
-class WorldProbed:
+class WorldProbed(BaseEvent, frozen=True, tag="world_probed"):
     """State read by the wiring's probe before the episode (after the reset of its world) or after it.
 
     ``error``: why the reset or the probe failed; ``state`` is then None.
     """
 
-    t: float
+    t: Clock
     episode: str
     when: Literal["before", "after"]
     state: Any = None
     error: str | None = None
-    event: Literal["world_probed"] = "world_probed"
 
 
-@dataclass(frozen=True)
-class EpisodeJudged:
+class EpisodeJudged(BaseEvent, frozen=True, tag="episode_judged"):
     """The judgement of an episode, which ``wirefault runs verify`` computes again."""
 
-    t: float
+    t: Clock
     episode: str
     outcome: str
     world: str
     claim: str
     value: str
-    flags: Annotated[list[str], omitted_if([])]
     attempts: int
     first_attempt_outcome: str
-    faults: Annotated[list[dict[str, Any]], omitted_if([])]
-    event: Literal["episode_judged"] = "episode_judged"
+    flags: list[str] = []
+    faults: list[dict[str, Any]] = []
 
 
-@dataclass(frozen=True)
-class NeverCalled:
+class NeverCalled(Record, frozen=True):
     """A link or host that a file of the run names, and that the subject never called."""
 
     by: str  # faults, toxics, expect, tool_links, only, pass or refuse
@@ -424,38 +384,31 @@ class NeverCalled:
         return f"{self.by} {name} {self.name!r}, which the agent never called; {called}{hint}"
 
 
-@dataclass(frozen=True)
-class RunFinished:
-    t: float
+class RunFinished(BaseEvent, frozen=True, tag="run_finished"):
+    t: Clock
     completed: bool
     reason: str
     toxics_left: int | None
-    never_called: Annotated[list[NeverCalled], omitted_if([])] = field(default_factory=list)
-    event: Literal["run_finished"] = "run_finished"
+    never_called: list[NeverCalled] = []
 
 
-@dataclass(frozen=True)
-class SealedFile:
+class SealedFile(Record, frozen=True):
     """The number of lines in a file, and the last line's hash; empty without lines."""
 
     lines: int
     head: str
 
 
-@dataclass(frozen=True)
-class RunSealed:
+class RunSealed(BaseEvent, frozen=True, tag="run_sealed"):
     """The runner's last event: the state of the other processes' files, by name.
 
     The number and the hash on this line seal the runner's own file.
     """
 
     files: Mapping[str, SealedFile]
-    event: Literal["run_sealed"] = "run_sealed"
 
 
-@dataclass(frozen=True)
-class Note:
-    t: float
+class Note(BaseEvent, frozen=True, tag="note"):
+    t: Clock
     level: Level
     message: str
-    event: Literal["note"] = "note"

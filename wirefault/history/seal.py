@@ -6,18 +6,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from pydantic import TypeAdapter, ValidationError
+from msgspec.json import Decoder
 
-from wirefault.history.events import RunSealed, SealedFile
-from wirefault.history.lines import ChainBreak, first_break, line_hash, origin, unlinked
+from wirefault.history.events import RunFinished, RunSealed, SealedFile
+from wirefault.history.lines import (
+    ChainBreak,
+    dump_event,
+    event_start,
+    first_break,
+    line_hash,
+    origin,
+    unlinked,
+)
 from wirefault.history.logs import strip_control
-from wirefault.history.writer import dump_line
 
 Files = Mapping[str, Sequence[bytes]]
 
-# an event's name is the last field of its record
-_SEAL_END, _FINISHED_END = b'"event":"run_sealed"}', b'"event":"run_finished"}'
-_SEAL: TypeAdapter[RunSealed] = TypeAdapter(RunSealed)
+_SEAL = Decoder(RunSealed)
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
     if not announced and not any(unlinked(line) for lines in files.values() for line in lines):
         return Integrity(unsealed="recorded by a version without seals")
     breaks = {name: first_break(lines, origin(run_id, name)) for name, lines in files.items()}
-    seals = _places(files, _SEAL_END)
+    seals = _places(files, RunSealed)
     if not seals:
         lost = _lost_seal(files, announced)
         unsealed = "the seal is lost" if lost else "the run was killed or is still running"
@@ -78,19 +83,20 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
     )
 
 
-def _places(files: Files, event_end: bytes) -> list[tuple[str, int]]:
+def _places(files: Files, kind: type[RunSealed | RunFinished]) -> list[tuple[str, int]]:
     """Return the files and line numbers of an event. The runner's file is the first by name."""
+    start = event_start(kind)
     return [
         (name, number)
         for name, lines in sorted(files.items())
         for number, line in enumerate(lines, start=1)
-        if (unlinked(line) or b"").endswith(event_end)
+        if line.startswith(start) and unlinked(line)
     ]
 
 
 def _lost_seal(files: Files, announced: str) -> Mapping[str, ChainBreak]:
     """Return the break if a seal was removed. The runner writes its last two events together."""
-    for name, number in _places(files, _FINISHED_END):
+    for name, number in _places(files, RunFinished):
         return {name: ChainBreak(number + 1, "altered or lost: run_sealed, which follows run_finished")}
     if announced:
         runner = "agent-0.jsonl"
@@ -102,11 +108,11 @@ def _lost_seal(files: Files, announced: str) -> Mapping[str, ChainBreak]:
 def _read_seal(line: bytes) -> RunSealed | None:
     """Return the seal on a line; None if the runner cannot have written the line."""
     try:
-        seal = _SEAL.validate_json(line)
-    except ValidationError:
+        seal = _SEAL.decode(line)
+    except (ValueError, RecursionError):
         return None
     possible = all(sealed.lines > 0 or sealed == SealedFile(0, "") for sealed in seal.files.values())
-    return seal if possible and dump_line(seal).encode() == unlinked(line) else None
+    return seal if possible and dump_event(seal) == unlinked(line) else None
 
 
 def _seal_itself(

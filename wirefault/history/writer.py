@@ -50,13 +50,9 @@ class Writer:
         self._interrupted = False
 
     def write(self, event: Event) -> None:
-        self.write_line(dump_line(event))
+        self.write_lines([dump_event(event)])
 
-    def write_line(self, record: str) -> None:
-        """Write one JSON object that is already text."""
-        self.write_lines([record])
-
-    def write_lines(self, records: Iterable[str]) -> None:
+    def write_lines(self, records: Iterable[bytes]) -> None:
         """Write several JSON objects in one ``write``. Fails after a cut line, which it would extend."""
         with self._lock:
             if self._cut:
@@ -83,11 +79,6 @@ class Writer:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-
-
-def dump_line(event: Event) -> str:
-    """Return the event's line without default values, which readers restore."""
-    return dump_event(event)
 
 
 def _whole_lines(path: Path) -> list[bytes]:

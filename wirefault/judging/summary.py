@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from msgspec import structs
+
 from wirefault.history.events import (
     LAB_MODEL,
     AttemptArmed,
@@ -175,7 +177,7 @@ class Summary:
             "model_usage": asdict(self.model_usage),
             "went_past": [asdict(past) for past in self.went_past],
             "findings": [asdict(finding) for finding in self.findings],
-            "never_called": [asdict(name) for name in self.never_called],
+            "never_called": [structs.asdict(name) for name in self.never_called],
             "recoveries": {strategy: asdict(count) for strategy, count in self.recoveries.items()},
             "kills": [asdict(point) for point in self.kills],
             "reproducible": self.reproducible,

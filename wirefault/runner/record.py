@@ -5,9 +5,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeVar, cast
+
+from msgspec.structs import replace
 
 from wirefault.core.redaction import Redaction
 from wirefault.dialects.outages import CASSETTE_MISS
@@ -26,9 +28,10 @@ from wirefault.history.events import (
     WentPastLab,
     WorldRead,
 )
+from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import Tail, changes_found_links, parse_line, with_found_links
-from wirefault.history.writer import Writer, dump_line, history_file
+from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import EpisodeJudgement, judge_episode
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, episode_trace
@@ -98,7 +101,7 @@ class Recorder:
     def emit(self, event: _EventT) -> _EventT:
         """Record the event in history, memory and logs; return it without secrets."""
         clean, event = self._without_secrets(event)
-        self._writer.write_line(clean)
+        self._writer.write_lines([clean])
         self.record.add([event])
         self.logs.tell(event)
         return event
@@ -110,16 +113,16 @@ class Recorder:
         """
         clean, finished = self._without_secrets(finished)
         seal = RunSealed({tail.name: tail.sealed() for tail in self._tails})
-        self._writer.write_lines([clean, dump_line(seal)])
+        self._writer.write_lines([clean, dump_event(seal)])
         self.seal = self._writer.head
         self.record.add([finished, seal])
 
-    def _without_secrets(self, event: _EventT) -> tuple[str, _EventT]:
+    def _without_secrets(self, event: _EventT) -> tuple[bytes, _EventT]:
         """The redacted event, as a line of JSON and as an object."""
-        line = dump_line(event)
-        clean = self._redaction.text(line, in_json=True)
+        line = dump_event(event)
+        clean = self._redaction.text(line.decode(), in_json=True).encode()
         if clean != line:
-            event = cast(_EventT, parse_line(clean.encode(), self._path, 0))
+            event = cast(_EventT, parse_line(clean, self._path, 0))
         return clean, event
 
     def note(self, level: Level, message: str) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 import requests
+from msgspec import structs
 
 from wirefault._version import __version__
 from wirefault.core.errors import DISK_FULL, error_text, resource_problem
@@ -211,7 +212,7 @@ class Runner:
                 self.note("error", ended_early(record.reason))
             self._judge.judge_late_effects()
             end = RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
-            self._recorder.finish(replace(end, never_called=self._never_called()))
+            self._recorder.finish(structs.replace(end, never_called=self._never_called()))
         except OSError as error:  # the disk is still full: only the console can tell
             record.completed = False
             record.reason = record.reason or error_text(error)

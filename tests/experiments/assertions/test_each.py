@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +20,7 @@ from tests.judging.oracle.histories import (
     timeout,
     tried,
 )
+from tests.support import replace
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import ASSERTIONS, AssertionEntry, parse_assertion
 from wirefault.history.events import WentPastLab

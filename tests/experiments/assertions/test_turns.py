@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.experiments.assertions.views import conversation, model_request, result, view
 from tests.judging.oracle.histories import called, ended
+from tests.support import replace
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import AssertionEntry
 

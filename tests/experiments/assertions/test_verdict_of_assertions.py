@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +13,7 @@ from tests.experiments.assertions.views import model_request
 from tests.experiments.test_arm_history import write
 from tests.experiments.test_verdict import AFTER, CONTROL, arm
 from tests.judging.oracle.histories import ended, episode, run_finished, run_started
+from tests.support import replace
 from wirefault.experiments.assertions.registry import AssertionEntry
 from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.experiment import Arm, Experiment

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tests.judging.oracle.histories import ended, episode, exchange, run_started
+from tests.support import replace
 from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import check_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from tests.experiments.recorded_runs import episode_events, write
 from tests.judging.oracle.histories import ASK_BOB, episode, run_finished, run_started
+from tests.support import replace
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
 from wirefault.core.interrupts import INTERRUPTED

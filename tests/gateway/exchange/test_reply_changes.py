@@ -24,8 +24,8 @@ from wirefault.gateway.exchange.reply_changes import EventSplitter, ReplyChanges
 from wirefault.gateway.http1.heads import read_request
 from wirefault.gateway.http1.messages import Unreadable, decoded, reframed, reply_of, request_of
 from wirefault.history.events import Exchange, FaultMet
+from wirefault.history.lines import dump_event
 from wirefault.history.reader import parse_line
-from wirefault.history.writer import dump_line
 
 BODY = st.binary(max_size=300)
 HEAD = read_request(b"GET /a HTTP/1.1\r\nHost: x\r\nAccept:  */* \r\n\r\n")
@@ -209,26 +209,7 @@ VALUES = [math.nan, -math.inf, DEEP, 10**400, 10**5000, "\ud800", b"\xff", {1: {
 @pytest.mark.parametrize("value", VALUES, ids=range(len(VALUES)))
 def test_arbitrary_evidence_round_trips(value: object) -> None:
     record = fault_met(MetFault("id", Truncate(), evidence={"value": value}, injected=True), 0.0)
-    fields = (
-        "e",
-        1,
-        "search",
-        "GET",
-        "/",
-        "f",
-        1,
-        1,
-        "baggage",
-        1.0,
-        200,
-        True,
-        True,
-        True,
-        1,
-        1,
-        [record],
-    )
-    line = dump_line(Exchange(1.0, *fields)).encode("utf-8", "replace")
+    line = dump_event(Exchange(1.0, "e", 1, "search", "GET", "/", 1, 1.0, 200, 1, 1, faults=[record]))
     event = parse_line(line, __file__, 1)  # type: ignore[arg-type]
     assert isinstance(event, Exchange) and isinstance(event.faults[0], FaultMet)
     assert len(line) < 40_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tests.gateway.lab import Lab
 from tests.gateway.lines.lines_lab import Ends, answer, call, faults, message, read, stdio_lab
 from tests.gateway.scripted import DOES
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, replace
 from wirefault.dialects.http import ReplyInPieces, json_reply
 from wirefault.faults.base import Act, Changed
 from wirefault.history.events import Exchange

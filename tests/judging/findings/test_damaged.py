@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from tests.judging.findings.traced import model_request, observed, request
 from tests.judging.oracle.histories import ended, fault_met
+from tests.support import replace
 from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.dialects.openai_responses import OPENAI_RESPONSES

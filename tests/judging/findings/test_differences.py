@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from tests.judging.findings.traced import LINKS, lost, model_request, request
 from tests.judging.oracle.histories import ended, fault_met, run_started
+from tests.support import replace
 from wirefault.history.events import EXIT_CODE, Event, WentPastLab
 from wirefault.judging.findings.conduct import conduct_in
 from wirefault.judging.findings.differences import Difference, differences

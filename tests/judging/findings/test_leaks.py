@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.findings.traced import CRM, MODEL, SHOP, model_request, observed, request, rule_findings
+from tests.support import replace
 from wirefault.history.events import WentPastLab
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.wiring.links import Links

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from tests.judging.findings.traced import lost, model_request, observed, request
 from tests.judging.oracle.histories import armed, called, exchange, fault_met, timeout, tried
+from tests.support import replace
 from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
 
 BUSY = request(status=429, retry_after=2.0)

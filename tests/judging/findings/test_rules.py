@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.judging.findings.traced import LINKS, lost, model_request, request
 from tests.judging.oracle.histories import run_started
+from tests.support import replace
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.rules import RULES, findings_in
 from wirefault.judging.findings.writes import WRITE_REPEATED

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.findings.traced import MODEL, SHOP, model_request, observed, request
 from tests.judging.oracle.histories import ended, fault_met
+from tests.support import replace
 from wirefault.history.events import EXIT_CODE
 from wirefault.judging.findings.servers import DEAD_SERVER
 from wirefault.wiring.links import Link, Links

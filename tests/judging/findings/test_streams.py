@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.findings.traced import model_request, observed, request, rule_findings
 from tests.judging.oracle.histories import called, ended, fault_met, model_call, run_started, started, tried
+from tests.support import replace
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.findings.traced import CRM, SHOP, lost, model_request, observed, request, rule_findings
@@ -19,6 +17,7 @@ from tests.judging.oracle.histories import (
     tried,
     world,
 )
+from tests.support import replace
 from wirefault.history.events import SubjectKilled
 from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
 from wirefault.wiring.links import Link, Links, lab_links

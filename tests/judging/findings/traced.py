@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.judging.oracle.histories import exchange, run_started
+from tests.support import replace
 from wirefault.judging.findings.rules import findings_in
 from wirefault.wiring.links import Link, Links
 

@@ -86,7 +86,7 @@ def exchange(link="message", ms=2.0, status=200, fault=None, complete=(True, Tru
 
 
 def model_call(ordinal=1, try_=1, ms=10.0, status=200, error=None):
-    return ModelCall(103.0, EPISODE, 1, ordinal, try_, ms, status, error)
+    return ModelCall(103.0, EPISODE, 1, ordinal, ms, status, try_=try_, error=error)
 
 
 def ended(
@@ -100,7 +100,7 @@ def ended(
     answer="answer",
 ):
     report = Report(status, answer, list(values)) if ended_by == "report" else None
-    return AttemptEnded(episode, attempt, 103.0, 108.0, ms, ended_by, report, response, None, None)
+    return AttemptEnded(episode, attempt, 103.0, 108.0, ms, ended_by, response, report=report)
 
 
 def healed(t=109.0, settled=True, invalid=None, attempt=1, episode=EPISODE):

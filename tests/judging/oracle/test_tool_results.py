@@ -1,7 +1,6 @@
 """Tool results: values that they ground, values that faults planted, late effects."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -15,6 +14,7 @@ from tests.judging.oracle.histories import (
     message_sent,
     tried,
 )
+from tests.support import replace
 from wirefault.history.events import EpisodeStarted
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.episode import is_late

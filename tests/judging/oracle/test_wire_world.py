@@ -1,11 +1,11 @@
 """Declared writes in the gateway's record: the fate of each, compared with the request."""
 
 import json
-from dataclasses import replace
 
 import pytest
 
 from tests.judging.oracle.histories import exchange, fault_met
+from tests.support import replace
 from wirefault.history.events import WentPastLab
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.wire_world import fate_of, judge_requests, world_writes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from tests.judging.findings.traced import SHOP, request
@@ -18,6 +17,7 @@ from tests.judging.oracle.histories import (
     started,
 )
 from tests.report.synthetic import SyntheticRun
+from tests.support import replace
 from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.history.events import Event, FaultedReply, RunSealed, SubjectKilled
 from wirefault.history.reader import Tail

@@ -7,7 +7,6 @@ import gzip
 import html
 import json
 import re
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -29,6 +28,7 @@ from tests.report.page.recorded import (
     killed_order,
     synthetic,
 )
+from tests.support import replace
 from wirefault.cli.main import main
 from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.recorded import open_recording, recording_of

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from tests.judging.oracle.histories import (
@@ -20,6 +18,7 @@ from tests.judging.oracle.histories import (
     run_started,
     tried,
 )
+from tests.support import replace
 from wirefault.core.identity import TRACEPARENT_HEADER, Identity
 from wirefault.history.events import Event, RecoveryTried
 from wirefault.judging.judge import judge_run

@@ -1,9 +1,8 @@
 """Each toxic's signature: whether the caller's record shows it."""
 
-from dataclasses import replace
-
 import pytest
 
+from tests.support import replace
 from wirefault.toxiproxy.toxics import TOXICS, toxic
 from wirefault.toxiproxy.toxics.base import ObservedConnection, ObservedTry
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from msgspec import structs
+
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.mcp import read_message
@@ -320,4 +322,8 @@ def _with_made_turns(started: EpisodeStarted, begun: Sequence[TurnStarted]) -> E
     """Add the turns that a function made, from the last attempt that reached them."""
     known = started.turns or [started.prompt]
     made = {turn.turn: turn.text for turn in begun if turn.turn > len(known)}
-    return replace(started, turns=[*known, *(made[number] for number in sorted(made))]) if made else started
+    return (
+        structs.replace(started, turns=[*known, *(made[number] for number in sorted(made))])
+        if made
+        else started
+    )

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from json.encoder import encode_basestring as _quote
 from typing import Any
 
 from pydantic_core import from_json
@@ -36,6 +34,7 @@ from wirefault.gateway.http1.heads import (
 )
 from wirefault.gateway.run import Run
 from wirefault.gateway.websocket.session import SIDES, WebSocketSession
+from wirefault.history import events
 from wirefault.history.events import FaultedReply, FaultMet, LateRequest
 from wirefault.history.link_events import KEPT_HEADERS
 from wirefault.judging.requests import fate_of
@@ -44,7 +43,6 @@ from wirefault.wiring.links import Link
 _MAX_EVIDENCE = 32 * 1024
 _MAX_HEADER = 200
 _KEPT_HEADERS = {name.lower(): name for name in KEPT_HEADERS}
-_MCP_DIALECT = f',"dialect":"{MCP.name}"'
 _NOTABLE_S = 0.01
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _MAX_ID = 10**40  # Python refuses to print a number of some thousand digits
@@ -61,7 +59,7 @@ def record_exchange(exchange: Exchange) -> None:
         exchange.ended = time.perf_counter()
     if exchange.request_done and not exchange.keyed:
         exchange.settle_key()
-    run.write(_exchange_line(exchange))
+    run.record(_exchange_event(exchange))
     if exchange.origin.late_of is not None:
         _record_late(exchange, run)
     charge = exchange.decision.charge if exchange.decision is not None else None
@@ -81,70 +79,65 @@ def _record_late(exchange: Exchange, run: Run) -> None:
     run.record(LateRequest(time.time(), during.episode, during.number, listener.name, *late))
 
 
-def _exchange_line(exchange: Exchange) -> str:
-    """``wirefault.history.events.Exchange`` as JSON, made by hand since every request needs it.
-
-    Default values are left out, as ``dump_line`` does.
-    """
-    head, began, reply = exchange.head, exchange.began, exchange.reply
+def _exchange_event(exchange: Exchange) -> events.Exchange:
+    """Return the record of the exchange. Fields with their usual values are not computed."""
+    head, began, reply, origin = exchange.head, exchange.began, exchange.reply, exchange.origin
+    episode, attempt = origin.episode, origin.attempt_number
+    if origin.late_of is not None:
+        episode, attempt = origin.late_of.episode, origin.late_of.number
     more = _wire_fields(exchange)
-    started = time.time() - (time.perf_counter() - began)
     if exchange.plan is not None and exchange.plan.met_faults:
         redact = _redact_in(exchange)
-        # vars, since asdict would copy the evidence, which is written at once
-        faults = [vars(fault_met(fault, began, redact)) for fault in exchange.plan.met_faults]
-        more = f',"faults":{json.dumps(faults, ensure_ascii=False)}{more}'
-    fingerprint = f',"fingerprint":"{exchange.fingerprint}"' if exchange.fingerprint else ""
-    further_try = f',"try_":{exchange.try_}' if exchange.try_ != 1 else ""
-    unusual = "".join(_unusual_fields(exchange)) if _is_unusual(exchange) else ""
-    return (
-        f'{{"start":{started:.6f},{exchange.origin.fields_json},"link":"{exchange.listener.name}"'
-        f',"method":{_quote(head.method)},"target":{_quote(exchange.listener.redaction.target(head.target))}{fingerprint}'
-        f',"call":{exchange.call}{further_try}'
-        f',"ms":{(exchange.ended - began) * 1000:.3f},"status":{reply.status or "null"}'
-        f',"request_bytes":{exchange.request_bytes},"reply_bytes":{reply.size}{unusual}'
-        f"{more}{usage_fields(exchange, reply.pieces) if reply.pieces and exchange.is_model else ''}"
-        ',"event":"exchange"}'
+        more["faults"] = [fault_met(fault, began, redact) for fault in exchange.plan.met_faults]
+    if _is_unusual(exchange):
+        more |= _unusual_fields(exchange)
+    if reply.pieces and exchange.is_model:
+        more |= usage_fields(exchange, reply.pieces)
+    return events.Exchange(
+        start=round(time.time() - (time.perf_counter() - began), 6),
+        episode=episode,
+        attempt=attempt,
+        link=exchange.listener.name,
+        method=head.method,
+        target=exchange.listener.redaction.target(head.target),
+        call=exchange.call,
+        ms=round((exchange.ended - began) * 1000, 3),
+        status=reply.status or None,
+        request_bytes=exchange.request_bytes,
+        reply_bytes=reply.size,
+        fingerprint=exchange.fingerprint,
+        try_=exchange.try_,
+        identity=origin.identity,
+        request_complete=exchange.request_done,
+        reply_complete=reply.done,
+        forwarded=exchange.forwarded,
+        **more,
     )
 
 
 def _is_unusual(exchange: Exchange) -> bool:
     """Whether ``_unusual_fields`` has any: for most requests it has none."""
-    went_well = exchange.request_done and exchange.reply.done and exchange.forwarded
     failed = exchange.error is not None or exchange.unavailable or exchange.client_left
-    named = exchange.origin.identity == "baggage"
     decision = exchange.decision
     eligible = decision is not None and (decision.eligible or decision.replay)
-    return not (went_well and named) or failed or bool(eligible or exchange.configuration)
+    return failed or bool(eligible or exchange.configuration)
 
 
-def _unusual_fields(exchange: Exchange) -> Iterator[str]:
-    """The fields about how far the exchange got, each after a comma, that differ from their defaults."""
-    if exchange.origin.identity != "baggage":
-        yield f',"identity":"{exchange.origin.identity}"'
-    if not exchange.request_done:
-        yield ',"request_complete":false'
-    if not exchange.reply.done:
-        yield ',"reply_complete":false'
-    if not exchange.forwarded:
-        yield ',"forwarded":false'
-    if exchange.decision is not None and exchange.decision.eligible:
-        yield f',"eligible":{json.dumps(exchange.decision.eligible, ensure_ascii=False)}'
-    if exchange.decision is not None and exchange.decision.replay:
-        yield f',"replay":"{exchange.decision.replay}"'
-    if exchange.configuration:
-        yield f',"configuration":{exchange.configuration}'
-    if exchange.error is not None:
-        yield f',"error":{_quote(exchange.error)}'
-    if exchange.unavailable:
-        yield ',"unavailable":true'
+def _unusual_fields(exchange: Exchange) -> dict[str, Any]:
+    """The fields about how far the exchange got that differ from their defaults."""
+    fields: dict[str, Any] = {
+        "configuration": exchange.configuration,
+        "error": exchange.error,
+        "unavailable": exchange.unavailable,
+        "client_left": exchange.client_left,
+    }
+    if exchange.decision is not None:
+        fields |= {"eligible": exchange.decision.eligible, "replay": exchange.decision.replay}
     if exchange.outage:
-        outage = _redact_in(exchange).text(exchange.outage)
-        yield f',"outage":{_quote(outage)}'
-    if exchange.client_left:
-        yield ',"client_left":true'
-        if exchange.left_at:
-            yield f',"left_ms":{(exchange.left_at - exchange.began) * 1000:.3f}'
+        fields["outage"] = _redact_in(exchange).text(exchange.outage)
+    if exchange.client_left and exchange.left_at:
+        fields["left_ms"] = round((exchange.left_at - exchange.began) * 1000, 3)
+    return fields
 
 
 # faults
@@ -206,72 +199,66 @@ def _redacted(value: Any, redact: _Redact) -> Any:
 # the wire
 
 
-def _wire_fields(exchange: Exchange) -> str:
-    """The fields about the wire that differ from their defaults, as JSON, each after a comma."""
+def _wire_fields(exchange: Exchange) -> dict[str, Any]:
+    """The fields about the wire that differ from their defaults."""
     head, reply, listener, run = exchange.head, exchange.reply, exchange.listener, exchange.origin.run
     # most requests have only the dialect, which is the same for their whole link
-    fields = listener.dialect_field
+    fields: dict[str, Any] = {"dialect": listener.recorded_dialect}
     if listener.dialect_by_request and exchange.message is not None:
-        fields = _MCP_DIALECT
+        fields["dialect"] = MCP.name
     elif exchange.is_model:  # one host may speak several APIs
-        fields = f',"dialect":"{exchange.dialect}"'
+        fields["dialect"] = exchange.dialect
     if exchange.message:
-        fields += _message_fields(exchange.message, exchange)
+        fields |= _message_fields(exchange.message, exchange)
     request_s = exchange.request_ended - exchange.began
     if exchange.request_done and request_s >= _NOTABLE_S:
-        fields += f',"request_ms":{request_s * 1000:.3f}'
+        fields["request_ms"] = round(request_s * 1000, 3)
     if exchange.tls:
-        fields += f',"tls":"{exchange.tls}"'
+        fields["tls"] = exchange.tls
     if listener.link.writes or listener.link.key or head.noted:
-        fields += _write_fields(exchange, listener.link)
+        fields |= _write_fields(exchange, listener.link)
     if head.trace_at and exchange.origin.identity != "baggage":
-        fields += _trace_field(head)
+        fields |= _trace_field(head)
     if head.noted or "?" in head.target:
-        fields += _client_fields(head.noted, client_credential(exchange.head), listener.redaction)
+        fields |= _client_fields(head.noted, client_credential(exchange.head), listener.redaction)
     if reply.status != reply.upstream_status or (reply.status is not None and reply.status >= 300):
-        fields += "".join(_reply_fields(exchange))
+        fields |= _reply_fields(exchange)
     if reply.websocket is not None:
-        fields += "".join(_websocket_fields(reply.websocket))
+        fields |= _websocket_fields(reply.websocket)
     if exchange.decision is not None and exchange.decision.shadows:
-        shadows = [asdict(shadow) for shadow in exchange.decision.shadows]
-        fields += f',"shadows":{json.dumps(shadows, ensure_ascii=False)}'
+        fields["shadows"] = exchange.decision.shadows
     keeps_bodies = run is not None and run.keeps_bodies
     if keeps_bodies or exchange.plan is not None or reply.body_start is not None:
         redact = _redact_in(exchange)
         if keeps_bodies:
-            fields += "".join(_body_fields(exchange, head.noted.get(CONTENT_ENCODING, ""), redact))
-        fields += _faulted_reply_field(exchange, redact)
+            fields |= _body_fields(exchange, head.noted.get(CONTENT_ENCODING, ""), redact)
+        fields["faulted_reply"] = _faulted_reply(exchange, redact)
     return fields
 
 
-def _websocket_fields(session: WebSocketSession) -> Iterator[str]:
-    for side in SIDES:
-        yield f',"{side}_messages":{session.count(side)}' if session.count(side) else ""
-        if side in session.close_codes:
-            yield f',"{side}_close":{session.close_codes[side]}'
-    if session.unreadable:
-        yield f',"unread_messages":{_quote(session.unreadable)}'
+def _websocket_fields(session: WebSocketSession) -> dict[str, Any]:
+    fields: dict[str, Any] = {f"{side}_messages": session.count(side) for side in SIDES}
+    fields |= {f"{side}_close": code for side, code in session.close_codes.items()}
+    return fields | {"unread_messages": session.unreadable}
 
 
-def _message_fields(method: str, exchange: Exchange) -> str:
-    fields = f',"message":{_quote(method)}'
+def _message_fields(method: str, exchange: Exchange) -> dict[str, Any]:
+    fields = {"message": method}
     if session := read_header(exchange.head, SESSION_HEADER):
-        fields += f',"session":"{exchange.listener.redaction.digest(session)}"'
+        fields["session"] = exchange.listener.redaction.digest(session)
     if exchange.tool:
-        fields += f',"tool":{_quote(exchange.tool)}'
         answer = exchange.reply.server_reply.tool_answer if exchange.reply.server_reply else ""
-        fields += f',"tool_answer":"{answer}"' if answer else ""
+        fields |= {"tool": exchange.tool, "tool_answer": answer}
     return fields
 
 
-def _write_fields(exchange: Exchange, link: Link) -> str:
+def _write_fields(exchange: Exchange, link: Link) -> dict[str, Any]:
     head = exchange.head
-    write = ',"write":true' if link.is_write(head.method, head.target, exchange.tool) else ""
+    write = link.is_write(head.method, head.target, exchange.tool)
     if not write and head.method in SAFE_METHODS:
-        return ""
+        return {}
     keys = (head.noted.get(name) for name in IDEMPOTENCY_KEYS)
-    key = next(filter(None, keys), "") or _key_in_body(exchange, link)
-    return f'{write},"key":{_quote(key)}' if key else write
+    return {"write": write, "key": next(filter(None, keys), "") or _key_in_body(exchange, link)}
 
 
 def _key_in_body(exchange: Exchange, link: Link) -> str:
@@ -292,17 +279,16 @@ def _key_in_body(exchange: Exchange, link: Link) -> str:
     return str(value) if is_id else ""
 
 
-def _client_fields(noted: Mapping[bytes, str], secret: str, redaction: Redaction) -> str:
-    fields = f',"credential":"{redaction.digest(secret)}"' if secret else ""
-    retries = sdk_retries(noted)
-    fields += f',"sdk_retry":{retries}' if retries else ""
-    return f'{fields},"operation":{_quote(noted[OPERATION])}' if OPERATION in noted else fields
+def _client_fields(noted: Mapping[bytes, str], secret: str, redaction: Redaction) -> dict[str, Any]:
+    credential = redaction.digest(secret) if secret else ""
+    operation = noted.get(OPERATION, "")
+    return {"credential": credential, "sdk_retry": sdk_retries(noted) or None, "operation": operation}
 
 
-def _trace_field(head: RequestHead) -> str:
+def _trace_field(head: RequestHead) -> dict[str, Any]:
     """``traceparent`` as W3C defines it, version 00; empty for anything else, which may be a secret."""
     value = read_header(head, TRACEPARENT_HEADER)
-    return f',"traceparent":"{value}"' if _TRACEPARENT.fullmatch(value) else ""
+    return {"traceparent": value} if _TRACEPARENT.fullmatch(value) else {}
 
 
 class _Redact:
@@ -324,15 +310,14 @@ def _redact_in(exchange: Exchange) -> _Redact:
     return _Redact(redaction, [client_credential(exchange.head), *redaction.secrets_in(exchange.head.target)])
 
 
-def _reply_fields(exchange: Exchange) -> Iterator[str]:
-    reply = exchange.reply
+def _reply_fields(exchange: Exchange) -> dict[str, Any]:
+    reply, fields = exchange.reply, dict[str, Any]()
     if reply.upstream_status is not None and reply.upstream_status != reply.status:
-        yield f',"upstream_status":{reply.upstream_status}'
+        fields["upstream_status"] = reply.upstream_status
     if reply.status is not None and reply.status >= 300 and reply.reader is not None:
         headers = {name.lower(): value for name, value in reply.reader.message.headers}
-        seconds = _retry_after(headers, time.time())
-        if seconds is not None:
-            yield f',"retry_after":{seconds:g}'
+        fields["retry_after"] = _retry_after(headers, time.time())
+    return fields
 
 
 def _retry_after(headers: dict[str, str], now: float) -> float | None:
@@ -353,25 +338,22 @@ def _retry_after(headers: dict[str, str], now: float) -> float | None:
 # bodies
 
 
-def _body_fields(exchange: Exchange, encoding: str, redact: _Redact) -> Iterator[str]:
+def _body_fields(exchange: Exchange, encoding: str, redact: _Redact) -> dict[str, Any]:
     text, cut = kept_text(exchange.body_start or BodyStart(), encoding.lower(), redact.body)
-    yield f',"request_body":{_quote(text)}'
-    if cut or not exchange.request_done:
-        yield ',"request_cut":true'
+    fields = {"request_body": text, "request_cut": cut or not exchange.request_done}
     reply = exchange.reply
     if reply.body_start is not None and reply.status is not None:
         text, cut = kept_text(reply.body_start, reply.encoding, redact.body)
-        yield f',"reply_body":{_quote(text)}'
-        if cut or not reply.done:
-            yield ',"reply_cut":true'
+        fields |= {"reply_body": text, "reply_cut": cut or not reply.done}
+    return fields
 
 
-def _faulted_reply_field(exchange: Exchange, redact: _Redact) -> str:
-    """``Exchange.faulted_reply``: a reply before and after a fault or a toxic changed it; empty without."""
+def _faulted_reply(exchange: Exchange, redact: _Redact) -> FaultedReply | None:
+    """Return a reply before and after a fault or a toxic changed it; None without."""
     plan, reply = exchange.plan, exchange.reply
     injected = plan is not None and any(fault.injected for fault in plan.met_faults)
     if not injected and not exchange.crosses_toxic:
-        return ""
+        return None
     observed: tuple[str | None, bool] = (None, False)
     if reply.body_start is not None and reply.status is not None:
         text, cut = _first_part(reply.body_start, reply.encoding, redact)
@@ -384,11 +366,9 @@ def _faulted_reply_field(exchange: Exchange, redact: _Redact) -> str:
         headers = _kept_headers(reply.upstream.reader, redact)
     elif reply.upstream is None and reply.upstream_status is not None:
         before, headers = observed, observed_headers  # the fault acted on the request, or only delayed it
-    both = FaultedReply(
+    return FaultedReply(
         *(before[0], observed[0], before[1], observed[1], exchange.crosses_toxic, headers, observed_headers)
     )
-    values = {name: value for name, value in asdict(both).items() if value != {}}
-    return f',"faulted_reply":{json.dumps(values, ensure_ascii=False)}'
 
 
 def _kept_headers(reader: MessageReader | None, redact: _Redact) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from wirefault.dialects.base import TOKENS, ModelDialect
 from wirefault.dialects.http import Reply, Request
@@ -29,10 +29,10 @@ _MAX_NAME = 200
 _TO_READ = re.compile(rb"event-?stream|ndjson|-encoding:", re.IGNORECASE)
 
 
-def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
-    """Return the known fields of the record as JSON, each after a comma; the charge gets the tokens."""
+def usage_fields(exchange: Exchange, client_reply: SentPieces) -> dict[str, Any]:
+    """Return the fields of the record; the charge gets the tokens."""
     if client_reply.upstream is None and _has_no_usage(client_reply.pieces):
-        return ""
+        return {}
     try:
         usage, first = _usage_of(client_reply.upstream), None
         reply = _SentReply(exchange.head.method, client_reply.pieces)
@@ -42,12 +42,12 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
         if client_reply.upstream is None and reply.head is not None:
             usage = _usage_of(reply.head.with_body(reply.read_rest()))
     except Exception:  # noqa: BLE001 - a body may be anything, a plug-in's dialect may raise anything
-        return ""
+        return {}
     if not usage.model and usage != TokenUsage():
         usage = replace(usage, model=_model_in_path(exchange))
     if exchange.decision is not None and exchange.decision.charge is not None:
         exchange.decision.charge.usage = usage
-    fields = {
+    return {
         "model": _storable(usage.model) or None,
         "tokens_in": usage.tokens_in,
         "tokens_out": usage.tokens_out,
@@ -55,8 +55,6 @@ def usage_fields(exchange: Exchange, client_reply: SentPieces) -> str:
         if first is None
         else round(max(first - exchange.request_ended, 0.0) * 1000, 3),
     }
-    known = {name: value for name, value in fields.items() if value is not None}
-    return f",{json.dumps(known, separators=(',', ':'))[1:-1]}" if known else ""
 
 
 def _model_in_path(exchange: Exchange) -> str:

@@ -17,6 +17,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import parse_qsl
 
+from msgspec import structs
+
 from wirefault.dialects.mcp import LIST, read_message
 from wirefault.history.events import Exchange, WentPastLab
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
@@ -142,7 +144,9 @@ def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement
     expected_ids = {
         id(e) for e in undeclared if not e.of_model and any(is_call(each, e) for each in requests)
     }
-    world = _judge_writes(oracle, [replace(e, write=True) if id(e) in expected_ids else e for e in exchanges])
+    world = _judge_writes(
+        oracle, [structs.replace(e, write=True) if id(e) in expected_ids else e for e in exchanges]
+    )
     read_only = {tool for e in undeclared if e.message == LIST for tool in read_only_tools(tool_list(e))}
     probable = [e for e in undeclared if id(e) not in expected_ids and _is_probable_write(e, read_only)]
     if world.axis == "as_asked" and oracle.others == "forbidden":

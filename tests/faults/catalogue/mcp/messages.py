@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from tests.faults.tries import a_try
+from tests.support import replace
 from wirefault.dialects.http import (
     Reply,
     ReplyInPieces,

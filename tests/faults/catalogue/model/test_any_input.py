@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +12,7 @@ from tests.dialects.forms import CALLS, FORMS, ZURICH
 from tests.faults.catalogue.http.test_any_input import BODIES, JSON
 from tests.faults.catalogue.model.variants import EVERY
 from tests.faults.tries import a_try, act_of, keyed, model_try
-from tests.support import examples
+from tests.support import examples, replace
 from wirefault.dialects.base import ModelReply, ToolCall
 from wirefault.dialects.http import Reply, ReplyInPieces, Request, write_event
 from wirefault.dialects.json_values import is_json
