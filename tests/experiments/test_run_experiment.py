@@ -21,7 +21,8 @@ from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again, run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
-from wirefault.lab.toxiproxy import VERIFIED, Choice
+from wirefault.lab.toxiproxy import Choice
+from wirefault.toxiproxy.planned import VERIFIED
 
 
 @dataclass

@@ -37,8 +37,9 @@ from wirefault.experiments.sequential import (
 from wirefault.history.events import EpisodeJudged, Event
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.outcome import Outcome
-from wirefault.lab.toxiproxy import VERIFIED, Choice
+from wirefault.lab.toxiproxy import Choice
 from wirefault.report.experiment_plan import population_line
+from wirefault.toxiproxy.planned import VERIFIED
 from wirefault.wiring.prompts import Prompt
 
 KEYS = [f"p{place}" for place in range(400)]

@@ -20,7 +20,7 @@ from wirefault.experiments.verdict import ArmResult, Judged, conclude, unwatched
 from wirefault.experiments.watch import ArmSoFar, Watch, abort_reason, limit_reason, watched
 from wirefault.history.events import RunSealed
 from wirefault.lab.own_lab import Halt
-from wirefault.lab.toxiproxy import VERIFIED
+from wirefault.toxiproxy.planned import VERIFIED
 
 
 def so_far(*outcomes: str, planned: int = 100) -> ArmSoFar:

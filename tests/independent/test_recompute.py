@@ -32,7 +32,8 @@ from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.history.events import EpisodeJudged, Event
 from wirefault.judging.judge import judge_episode
-from wirefault.lab.toxiproxy import VERIFIED, Choice
+from wirefault.lab.toxiproxy import Choice
+from wirefault.toxiproxy.planned import VERIFIED
 from wirefault.wiring.prompts import Prompt
 
 FAULTS = {"settings": {"error_prob": 1}}

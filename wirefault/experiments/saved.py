@@ -41,7 +41,7 @@ from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experi
 from wirefault.history.reader import read_run
 from wirefault.judging.judge import ByControl
 from wirefault.lab.process import ProcessLog
-from wirefault.lab.toxiproxy import VERIFIED
+from wirefault.toxiproxy.planned import VERIFIED
 from wirefault.wiring.prompts import Prompt
 
 _END, _FACTS = "end.json", "facts"

@@ -39,9 +39,9 @@ from wirefault.experiments.sequential import Decision
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.rates import NO_CLAIMS, UncheckedClaims
-from wirefault.lab.toxiproxy import VERIFIED
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
+from wirefault.toxiproxy.planned import VERIFIED
 
 ExperimentVerdict = Literal["held", "deviated", "unknown", "aborted"]
 NO_FAULT_REACHED = "no fault reached it"

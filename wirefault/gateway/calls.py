@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from wirefault.judging.sameness import Wanted, same_digest
+from wirefault.dialects.sameness import Wanted, same_digest
 
 # Failed calls that a later request may repeat. Each keeps the body of its request.
 _MAX_FAILURES = 16

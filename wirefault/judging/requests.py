@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import unquote
 
 from wirefault.core.caller_errors import error_kind
+from wirefault.dialects.fate import Fate, fate_of
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.dialects.model_requests import may_ask_model
@@ -24,28 +25,9 @@ from wirefault.wiring.write_requests import operation_in
 CallerRecord = ToolTry | ModelCall
 TryKey = tuple[int, str, str, int, int]  # attempt, link, fingerprint, call, try
 SameKey = tuple[int, str, str]
-Fate = Literal["executed", "refused", "maybe"]
-FATES: tuple[Fate, ...] = ("executed", "maybe", "refused")
 Executed = Literal["yes", "no", "maybe"]
-_FATE_BY_TOOL_ANSWER: Mapping[ToolAnswer, Fate] = {"result": "executed", "error": "refused", "": "maybe"}
 _EXECUTED: Mapping[Fate, Executed] = {"executed": "yes", "refused": "no", "maybe": "maybe"}
 _UNKNOWN: ToolAnswer = ""
-_SEND_ELSEWHERE = frozenset({307, 308})  # the client sends the same request to another place
-
-
-def fate_of(status: int | None, tool_answer: ToolAnswer | None = None) -> Fate:
-    """The fate of a request, by the upstream's answer. ``tool_answer`` is None except for MCP tool calls.
-
-    The fate of a completely forwarded request is *executed* if the upstream answered 2xx or 3xx, *refused*
-    for 4xx, and *maybe* for 5xx or without an answer, whatever the caller saw. 307 and 308 ask the client to
-    send the request to another URL, so they mean *refused*, too. The answer of an MCP tool decides for a
-    status below 300: a result means *executed*, an error *refused*, an unreadable answer *maybe*.
-    """
-    if status is None or status >= 500:
-        return "maybe"
-    if status >= 400 or status in _SEND_ELSEWHERE:
-        return "refused"
-    return "executed" if tool_answer is None else _FATE_BY_TOOL_ANSWER[tool_answer]
 
 
 def answers_of(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:

@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
 
+from wirefault.dialects.fate import Fate, fate_of
 from wirefault.dialects.mcp import LIST, MCP, read_message
+from wirefault.dialects.sameness import Wanted, idempotency_field, same_digest
 from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldProbed, WorldRead
 from wirefault.judging.probed import AddedRows
-from wirefault.judging.requests import Fate, Request, answers_of, fate_of
-from wirefault.judging.sameness import Wanted, idempotency_field, same_digest
+from wirefault.judging.requests import Request, answers_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import (

@@ -20,6 +20,7 @@ from wirefault.settings.settings import SettingsError
 from wirefault.state.state import State
 from wirefault.toxiproxy.answers import ToxiproxyError
 from wirefault.toxiproxy.client import ToxiproxyClient
+from wirefault.toxiproxy.planned import VERIFIED
 from wirefault.wiring.topology import Topology
 
 _EXECUTABLE = "toxiproxy-server"
@@ -95,7 +96,6 @@ def has_mark(url: str, name: str) -> bool | None:
     return marked
 
 
-VERIFIED = "verified"
 # a manager heals for a killed run once the heartbeat is 2 s old
 _BOUND_S = 8.0
 _POLL_S = 0.1

@@ -11,6 +11,9 @@ from wirefault.core.spans import Span
 from wirefault.toxiproxy.toxics import toxic
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec
 
+VERIFIED = "verified"
+"""Rollback of a run whose toxics are gone, read back; any other text says what may be left."""
+
 
 @dataclass(frozen=True)
 class PlannedToxic:

@@ -29,7 +29,8 @@ from wirefault.experiments.search.options import SearchSource, plan_limit, plan_
 from wirefault.experiments.search.run_search import answer_of, run_search
 from wirefault.history.events import Event
 from wirefault.judging.judge import judge_episode
-from wirefault.lab.toxiproxy import VERIFIED, Choice
+from wirefault.lab.toxiproxy import Choice
+from wirefault.toxiproxy.planned import VERIFIED
 
 ASKING = """
 import os, urllib.request

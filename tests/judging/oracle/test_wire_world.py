@@ -6,9 +6,10 @@ import pytest
 
 from tests.judging.oracle.histories import exchange, fault_met
 from tests.support import replace
+from wirefault.dialects.fate import fate_of
 from wirefault.history.events import WentPastLab
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.wire_world import fate_of, judge_requests, world_writes
+from wirefault.judging.oracle.wire_world import judge_requests, world_writes
 from wirefault.wiring.links import Link, Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea"}}

@@ -37,7 +37,7 @@ from wirefault.experiments.search.trials import (
 )
 from wirefault.history.reader import read_run
 from wirefault.judging.judge import judge_run
-from wirefault.lab.toxiproxy import VERIFIED
+from wirefault.toxiproxy.planned import VERIFIED
 
 Answer = Limit | Smallest | Cause | Chain | Pairs
 

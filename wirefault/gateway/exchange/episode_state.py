@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import time
 
+from wirefault.dialects.fate import fate_of
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.mcp import CALL, LIST
 from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.exchange.decision import is_write
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.outage import client_saw_failure, has_answer
-from wirefault.judging.requests import fate_of
 from wirefault.wiring.write_requests import read_only_tools
 
 

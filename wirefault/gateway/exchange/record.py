@@ -15,6 +15,7 @@ from pydantic_core import from_json
 from wirefault.core.caller_errors import sorted_kinds
 from wirefault.core.identity import TRACEPARENT_HEADER
 from wirefault.core.redaction import Redaction
+from wirefault.dialects.fate import fate_of
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.json_values import as_object
 from wirefault.dialects.mcp import MCP, SESSION_HEADER, McpMessage
@@ -37,7 +38,6 @@ from wirefault.gateway.websocket.session import SIDES, WebSocketSession
 from wirefault.history import events
 from wirefault.history.events import FaultedReply, FaultMet, LateRequest
 from wirefault.history.link_events import KEPT_HEADERS
-from wirefault.judging.requests import fate_of
 from wirefault.wiring.links import Link
 
 _MAX_EVIDENCE = 32 * 1024

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from wirefault.dialects.json_values import as_object, as_text, parsed
+from wirefault.dialects.sameness import without_call_ids
 from wirefault.history.events import EpisodeStarted, SubjectKilled
 from wirefault.judging.checker import Observation, Severity
 from wirefault.judging.findings.errors import is_only_error
@@ -14,7 +15,6 @@ from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.requests import Request
-from wirefault.judging.sameness import without_call_ids
 from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, writes_in
 from wirefault.wiring.write_requests import reads_by_name

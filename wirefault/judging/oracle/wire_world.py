@@ -19,12 +19,13 @@ from urllib.parse import parse_qsl
 
 from msgspec import structs
 
+from wirefault.dialects.fate import FATES, Fate, fate_of
 from wirefault.dialects.mcp import LIST, read_message
 from wirefault.history.events import Exchange, WentPastLab
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Match, Pairing, match_json, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
-from wirefault.judging.requests import FATES, Fate, answers_of, fate_of
+from wirefault.judging.requests import answers_of
 from wirefault.judging.writes import sent_request, tool_list
 from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, read_only_tools, write_kind

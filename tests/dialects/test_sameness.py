@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.judging.sameness import Wanted, same_digest
+from wirefault.dialects.sameness import Wanted, same_digest
 
 NOW = 1764120000.0  # 2025-11-26T01:20:00Z
 UUIDS = "3fa85f64-5717-4562-b3fc-2c963f66afa6", "0b6f3f0e-7a51-4d0e-9d2e-5f4f6f1c2a10"
