@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from tests.judging.findings.traced import lost, model_request, observed, request
 from tests.judging.oracle.histories import armed, called, exchange, fault_met, timeout, tried
 from tests.support import replace
-from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
+from wirefault.history.events import Event
+from wirefault.judging.findings.retries import (
+    ASKED_AGAIN,
+    HASTY_RETRY,
+    LAYERED_RETRIES,
+    RETRY_STORM,
+    USELESS_RETRY,
+)
 
 BUSY = request(status=429, retry_after=2.0)
 
@@ -35,6 +43,30 @@ def test_clock_is_named_where_the_caller_has_another() -> None:
     callers = [tried("shop", start=100.0, ms=12, status=429), tried("shop", start=100.5, try_=2)]
     [text] = observed(HASTY_RETRY, busy, again, *callers)
     assert text.endswith("after 490 ms, before a Retry-After of 2 s ended (429, by the gateway's clock)")
+
+
+def down(*starts: float, **more: Any) -> list[Event]:
+    return [request(at, **{"status": 503} | more) for at in starts]
+
+
+def test_tries_without_pause_are_a_storm() -> None:
+    found = observed(RETRY_STORM, *down(0, 0.02, 0.05, 0.07, 0.09))
+    assert found == ["POST /orders was sent 5 times in a row after failures, with pauses of at most 20 ms"]
+
+
+@pytest.mark.parametrize(
+    "tries",
+    [
+        pytest.param(down(0, 0.02, 0.04, 0.06), id="four"),
+        pytest.param(down(0, 0.2, 0.4, 0.6, 0.8, 1.0), id="pauses"),
+        pytest.param(down(0, 0.02, 0.04, 1, 1.02, 1.04), id="a pause in the middle"),
+        pytest.param(down(0, 1.01, 2.02, 3.03, 4.04, seconds=1.0), id="each waited for a second"),
+        pytest.param(down(0, 0.02, 0.04, 0.06, 0.08, status=404), id="refused for good"),
+        pytest.param(down(0, 0.02, 0.04, 0.06, 0.08, status=200), id="polls"),
+    ],
+)
+def test_few_or_slow_tries_are_no_storm(tries: list[Event]) -> None:
+    assert observed(RETRY_STORM, *tries) == []
 
 
 QUOTA = '{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}'

@@ -32,5 +32,5 @@ def test_requests_without_episode_are_ignored():
 
 
 def test_rules_are_named_and_described():
-    assert len({rule.name for rule in RULES}) == len(RULES) == 16
+    assert len({rule.name for rule in RULES}) == len(RULES) == 17
     assert all(rule.title and rule.fires and rule.silent and rule.mistaken for rule in RULES)

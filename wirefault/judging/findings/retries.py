@@ -94,6 +94,66 @@ HASTY_RETRY = Rule(
 )
 
 
+_STORM_REQUESTS = 5
+_STORM_PAUSE_S, _STORM_INTERVAL_S = 0.1, 1.0
+_OVERLOADED = frozenset({408, 429})
+
+
+def _retry_storm(trace: EpisodeTrace) -> Iterator[Observation]:
+    for group in trace.repeated:
+        for burst in _bursts(group):
+            if len(burst) >= _STORM_REQUESTS:
+                pauses = [again.start - first.end for first, again in pairwise(burst)]
+                text = (
+                    f"{burst[0].name} was sent {times(len(burst))} in a row after failures, with pauses of at"
+                    f" most {span_in_words(max(*pauses, 0.001))}"
+                )
+                yield Observation(text, tuple(id for request in burst for id in request.ids))
+
+
+def _bursts(group: Sequence[Request]) -> Iterator[Sequence[Request]]:
+    """Split the requests for the same into bursts: each was sent at once after the one before had failed."""
+    burst: list[Request] = []
+    for request in group:
+        if burst and not (_may_recover(burst[-1]) and _is_at_once(burst[-1], request)):
+            yield burst
+            burst = []
+        burst.append(request)
+    yield burst
+
+
+def _is_at_once(first: Request, again: Request) -> bool:
+    in_time = 0 <= again.start - first.end < _STORM_PAUSE_S
+    return in_time and again.start - first.start < _STORM_INTERVAL_S
+
+
+def _may_recover(request: Request) -> bool:
+    """Whether the caller got an error that passes when the server is left in peace."""
+    status = request.status
+    return request.reply_lost is True or (status is not None and (status >= 500 or status in _OVERLOADED))
+
+
+RETRY_STORM = Rule(
+    name="retry_storm",
+    severity="risky",
+    title="retries without a pause",
+    fires=(
+        f"The same request was sent at least {_STORM_REQUESTS} times in a row in an attempt, each within "
+        f"{_STORM_PAUSE_S * 1000:.0f} ms of the failure before (408, 429, 5xx, no complete reply). Many clients "
+        "that do this together keep an overloaded server down."
+    ),
+    silent=(
+        "there was a longer pause before one of them, so that fewer came in a row",
+        "each failed only after a second or more, as at a time limit: that is a pause, too",
+        "the request was refused with another 4xx: `useless_retry` covers that",
+        "it is unknown whether a reply reached the caller",
+        "the requests differ: they may be for different things",
+    ),
+    mistaken=("a server that is known to recover within milliseconds",),
+    observe=_retry_storm,
+)
+
+
 # The 4xx for which RFC 9110 and related RFCs do not suggest another try; they do for 408, 409, 421, 423, 424,
 # 425 and 429.
 _BAD_REQUEST = frozenset({400, 404, 405, 406, 410, 411, 413, 414, 415, 416, 417, 422, 428, 431, 451})

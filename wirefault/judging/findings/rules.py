@@ -9,7 +9,13 @@ from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
 from wirefault.judging.findings.finding import Finding, Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
-from wirefault.judging.findings.retries import ASKED_AGAIN, HASTY_RETRY, LAYERED_RETRIES, USELESS_RETRY
+from wirefault.judging.findings.retries import (
+    ASKED_AGAIN,
+    HASTY_RETRY,
+    LAYERED_RETRIES,
+    RETRY_STORM,
+    USELESS_RETRY,
+)
 from wirefault.judging.findings.servers import DEAD_SERVER
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
@@ -28,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     DEAD_SERVER,
     NO_TIME_LIMIT,
     HASTY_RETRY,
+    RETRY_STORM,
     USELESS_RETRY,
     LAYERED_RETRIES,
     ASKED_AGAIN,

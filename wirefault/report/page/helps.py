@@ -21,6 +21,7 @@ HELPS: Mapping[str, str] = {
     "no_time_limit": "Set a read timeout on each client, and a deadline for the whole task.",
     "hasty_retry": "Wait as long as Retry-After says before the request is sent again.",
     "hasty_retry by the model": "Let the tool's code wait as Retry-After says and try again: a model cannot.",
+    "retry_storm": "Wait longer before each further try, with some randomness, and give up after a few.",
     "useless_retry": "Do not repeat requests that the server refused for good.",
     "layered_retries": "Let one layer retry; set the others' retries to 0.",
     "asked_again": "Stop after the same call has failed or answered alike a few times.",
