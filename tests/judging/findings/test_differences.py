@@ -88,8 +88,11 @@ def test_exit_code_after_order(text_):
     assert text.endswith("but it ended with exit code 3")
 
 
-def test_empty_answer_after_order():
-    assert compared(order(), answer("null"))[0] == [("done_but_not_told", "harmful")]
+@pytest.mark.parametrize("text", ["null", "null\nnull"])
+def test_empty_answer_after_order(text: str) -> None:
+    rows, [finding] = compared(order(), answer(text))
+    assert rows == [("done_but_not_told", "harmful")]
+    assert finding.endswith(f"but the answer is {' '.join(text.split())}")
 
 
 @pytest.mark.parametrize(
@@ -178,6 +181,12 @@ def test_failure_between_two_writes(end):
     rows, [text] = compared(order(), end, control=(TWO_WRITES, TWO_WRITES), links=BOTH)
     assert rows == [("done_but_not_told", "risky")]
     assert text.startswith("POST /orders of shop was executed once, POST /notices of shop was not, and ")
+
+
+def test_one_of_two_equal_writes_is_half_done() -> None:
+    control = [order(), order(0.2, item="coffee"), answer("All done.")]
+    _, [text] = compared(order(), answer("Sorry, the model failed."), control=(control, control))
+    assert text.startswith("POST /orders of shop was executed once, not twice as in the control, and ")
 
 
 @pytest.mark.parametrize(
@@ -374,7 +383,7 @@ def test_bypassing_connection_may_have_executed_write():
     assert compared(refused(), past, answer())[1] == []
 
 
-@pytest.mark.parametrize("text_", ["", "null", "None", "{}"])
+@pytest.mark.parametrize("text_", ["", "null", "None", "{}", "null\nnull\n\nnull"])
 def test_silent_program(text_):
     rows, _ = compared(refused(), answer(text_))
     assert rows == [("silent", "risky")]
@@ -390,9 +399,24 @@ def test_program_ends_after_one_failure(failed):
     assert text.endswith("failed once and was the last request, and the program ended with exit code 1")
 
 
+EXCEPTION = "openai.InternalServerError: Error code: 500"
+
+
+def test_exception_as_answer_after_one_failure() -> None:
+    rows, [text] = compared(refused(), answer(EXCEPTION))
+    assert rows == [("one_failure_ends_it", "risky")]
+    assert text.endswith(f"was the last request, and the answer names an exception: {EXCEPTION!r}")
+
+
+def test_exception_as_answer_after_order() -> None:
+    assert compared(order(), answer("TypeError: fetch"))[0] == [("done_but_not_told", "harmful")]
+
+
 @pytest.mark.parametrize(
     "events",
     [
+        pytest.param([refused(), refused(1), answer(EXCEPTION)], id="tried again, and names it"),
+        pytest.param([refused(), answer("An error: Exception or timeout")], id="no class of exceptions"),
         pytest.param([refused(), refused(1), CRASH], id="tried again"),
         pytest.param([refused(), answer(FAILED, exit_code=1)], id="said why"),
         pytest.param([refused(status=400), CRASH], id="a refusal that stays"),

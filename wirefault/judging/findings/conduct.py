@@ -30,6 +30,10 @@ _BORDERS = " \t|│┃╭╮╰╯┌┐└┘─━═"
 _UNSURE_WORD = re.compile(
     r"\b(?:may|might|unsure|unclear|uncertain|unknown|whether|possibly|perhaps|maybe|verify|check)\b", re.I
 )
+_EXCEPTION = re.compile(
+    r"\bTraceback \(most recent call last\)"
+    r"|\b[A-Z][A-Za-z0-9]+(?:Error|Exception)\b|\b(?:Connect|Read|Write|Pool)Timeout\b"
+)
 _NOTHING = frozenset({"", "null", "none", "{}", "[]", '""', "undefined"})
 
 
@@ -60,6 +64,7 @@ class Conduct:
     fields: tuple[tuple[str, str], ...]  # texts of an answer that is a JSON object, masked; null is ""
     text: str  # the beginning of the answer
     unsure: bool
+    names_exception: bool  # by its class, or by a stack trace
     failed: bool  # by the report's status
     exit: str  # the error that ended the program; empty after a normal end
     reason: str  # the text of that error
@@ -75,7 +80,7 @@ class Conduct:
 
     @property
     def is_silent(self) -> bool:
-        return self.answer in _NOTHING
+        return all(word in _NOTHING for word in self.answer.split())
 
     def count_of(self, call: str) -> CallCount | None:
         return next((count for count in self.calls if count.call == call), None)
@@ -108,6 +113,7 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
         plain_lines=tuple(line for line, _ in lines),
         fields=tuple(_fields(answer)),
         text=shortened(answer),
+        names_exception=_EXCEPTION.search(answer) is not None,
         unsure=status == "unsure" or _UNSURE_WORD.search(answer) is not None,
         failed=status == "failed",
         exit=_exit(event),

@@ -73,7 +73,7 @@ def differences(conduct: Conduct, control: Sequence[Conduct]) -> list[Difference
         *_unreported(conduct, usual, control),
         *_usual_answer(conduct, usual, control),
         *_silent(conduct, usual, control),
-        *_ended_by_one_failure(conduct, usual),
+        *_ended_by_one_failure(conduct, usual, control),
     ]
 
 
@@ -135,7 +135,7 @@ def _unreported(
         return
     if conduct.unsure and not all(calm.unsure for calm in control):
         return
-    missing = [call for call, normal in usual.items() if _executed(here[call]) < normal.executed]
+    missing = [normal for call, normal in usual.items() if _executed(here[call]) < normal.executed]
     reading = _reading(conduct, control)
     if missing:
         yield from _half_done(conduct, counts, missing, reading)
@@ -143,7 +143,8 @@ def _unreported(
     if conduct.exit:
         how = f"it {conduct.exit}"
     elif _is_silent(conduct, control):
-        how = "the answer is empty" if conduct.is_silent else f"the answer is missing: {conduct.text!r}"
+        how = f"the answer is {conduct.text or 'empty'}"
+        how = how if conduct.is_silent else f"the answer is missing: {conduct.text!r}"
     elif reading == "failed":
         how = f"the answer differs: {_different_text(conduct, control)!r}"
     else:
@@ -171,15 +172,15 @@ def _executed(count: CallCount | None) -> int:
 
 
 def _half_done(
-    conduct: Conduct, counts: Sequence[CallCount], missing: Sequence[str], reading: Reading
+    conduct: Conduct, counts: Sequence[CallCount], missing: Sequence[CallCount], reading: Reading
 ) -> Iterator[Difference]:
     """Report writes of which only some were executed, although none failed for good."""
     lasting = [count for count in counts if count.declared and not _PREPARING_CALL.search(count.call)]
-    attempts = [count for call in missing if (count := conduct.count_of(call)) is not None]
+    attempts = [count for normal in missing if (count := conduct.count_of(normal.call)) is not None]
     if not lasting or any(count.refused or count.maybe for count in attempts):
         return  # the answer may be about that failure
     report = f"{conduct.answer} {conduct.reason}".casefold()
-    if any(stem in report for call in missing for stem in _stems(call)):
+    if any(stem in report for normal in missing for stem in _stems(normal.call)):
         return  # it reports which write is missing
     if conduct.exit and not _reports_success(report):
         how = f"it {conduct.exit}"
@@ -187,8 +188,11 @@ def _half_done(
         how = f"the answer is {conduct.text!r}"
     else:
         return
-    first = lasting[0]
-    text = f"{first.call} was executed {times(first.executed)}, {missing[0]} was not, and {how}"
+    first, short = lasting[0], missing[0]
+    done = f"{first.call} was executed {times(first.executed)}, {short.call} was not"
+    if executed := _executed(conduct.count_of(short.call)):
+        done = f"{short.call} was executed {times(executed)}, not {times(short.executed)} as in the control"
+    text = f"{done}, and {how}"
     yield Difference(DONE_NOT_TOLD, Observation(text, (*first.ids, conduct.end_id), "risky"))
 
 
@@ -252,14 +256,26 @@ def _is_silent(conduct: Conduct, control: Sequence[Conduct]) -> bool:
     return bool(emptied) and all(here.get(name) == usual[name] for name in filled - emptied)
 
 
-def _ended_by_one_failure(conduct: Conduct, usual: dict[str, CallCount]) -> Iterator[Difference]:
-    if not (conduct.crashed and conduct.failed_last) or len(conduct.failures) != 1:
+def _ended_by_one_failure(
+    conduct: Conduct, usual: dict[str, CallCount], control: Sequence[Conduct]
+) -> Iterator[Difference]:
+    how = ending(conduct, control)
+    if not (how and conduct.failed_last) or len(conduct.failures) != 1:
         return
     counts = [conduct.count_of(call) for call in usual]
     if usual and all(count is not None and count.executed + count.maybe for count in counts):
         return  # the writes were executed, or may have been
-    text = f"{conduct.failures[0]} failed once and was the last request, and the program {conduct.exit}"
+    text = f"{conduct.failures[0]} failed once and was the last request, and {how}"
     yield Difference(ONE_FAILURE, Observation(text, (*conduct.failure_ids, conduct.end_id)))
+
+
+def ending(conduct: Conduct, control: Sequence[Conduct]) -> str:
+    """Say that the program crashed, or that its answer names an exception; empty for any other end."""
+    if conduct.crashed:
+        return f"the program {conduct.exit}"
+    if conduct.names_exception and not any(calm.names_exception for calm in control):
+        return f"the answer names an exception: {conduct.text!r}"
+    return ""
 
 
 def _reports_success(text: str) -> bool:
@@ -270,9 +286,9 @@ def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Reading:
     """Classify the answer by comparison with the control's: success, failure, or unknown words."""
     if any(ends_alike(conduct, calm) for calm in control):
         return "failed" if conduct.failed else "done"
-    if any(_FAILED_WORD.search(calm.answer) for calm in control):
+    if any(calm.names_exception or _FAILED_WORD.search(calm.answer) for calm in control):
         return "other"
-    failed = conduct.failed or _FAILED_WORD.search(conduct.answer) is not None
+    failed = conduct.failed or conduct.names_exception or _FAILED_WORD.search(conduct.answer) is not None
     if _reports_success(conduct.answer):
         return "other" if failed else "done"
     return "failed" if failed else "other"
@@ -382,7 +398,7 @@ SILENT = RuleText(
     severity="risky",
     title="an empty answer without an error",
     fires=(
-        "The answer is empty or has no content (`null`, `{}`, `[]`), is only the control's log without its "
+        "The answer is empty or has no content (only `null`, `{}`, `[]`), is only the control's log without its "
         "last line, or is the control's JSON object with a text left empty; the program ended with exit "
         "code 0, and no answer in the control is empty."
     ),
@@ -401,13 +417,14 @@ ONE_FAILURE = RuleText(
     title="a crash after one failure",
     fires=(
         "One request of the attempt failed in a way that may be temporary (408, 425, 429, 5xx, no complete "
-        "reply), it was the last request, and the program crashed. If the control's episodes write, at "
+        "reply), it was the last request, and the program crashed, or its answer names an exception (a class "
+        "such as `ConnectError`, a stack trace) and no answer of the control does. If the control's episodes write, at "
         "least one of their writes was not executed."
     ),
     silent=(
         _CONTROL,
         _STOPPED,
-        "the program gave the reason, whatever its exit code",
+        "the program gave the reason in words, whatever its exit code",
         "more than one request failed, or another request followed: the program continued",
         "the status was another 4xx: a retry would fail, too",
         "all writes of the control were executed, or may have been",
