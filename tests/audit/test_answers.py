@@ -46,3 +46,20 @@ def test_answer_in_unread_words_is_noted(text: str, note: str) -> None:
 
     clean = CleanRuns([run("1", "Order 1 was placed."), run("2", "Order 1 was placed.")])
     assert run_note(run("3", text), clean) == note
+
+
+def test_write_carried_out_less_often_is_counted() -> None:
+    start = replace(run_started(1), links=LINKS.dump())
+
+    def run(name: str, orders: int, answer: str) -> RunView:
+        sent = [request(at, status=201, request_body=f"{at}", fingerprint=f"{at}") for at in range(orders)]
+        end = ended(ended_by="text", response=answer)
+        return read_run(name, [start, started(), *sent, end], Corrections())
+
+    clean = CleanRuns([run(name, 2, "Both were placed.") for name in ("1", "2")])
+    notes = [run_note(run("3", orders, "Sorry."), clean) for orders in (1, 0)]
+    assert notes == [
+        "POST /orders was carried out once, not twice, and it answers 'Sorry.'",
+        "POST /orders was not carried out, and it answers 'Sorry.'",
+    ]
+

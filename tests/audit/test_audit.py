@@ -64,6 +64,21 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     assert "signed" in listed.stdout and f"{len(findings)} findings" in listed.stdout
 
 
+@pytest.mark.parametrize(
+    ("style", "note"),
+    [
+        ("careless", "the server executed POST /orders twice: no Idempotency-Key lets it recognize a copy"),
+        ("careful", ""),
+    ],
+)
+def test_order_that_the_server_executed_twice_is_noted(
+    tmp_path: Path, servers: Servers, style: str, note: str
+) -> None:
+    code, result, printed = audit(tmp_path, servers, style, "--ask", "delivered_twice")
+    [answer] = result["answers"]
+    assert (code, answer["status"], answer["note"]) == (0, "fine", note), printed
+
+
 def test_agent_killed_after_its_write_repeats_it(tmp_path: Path, servers: Servers) -> None:
     command = f"{sys.executable} agent.py {servers.model} {servers.shop} careless"
     words = ("--ask", "crash_after_write", "--resume-command", f"sh -c 'touch resumed; exec {command}'")

@@ -33,8 +33,10 @@ from wirefault.judging.findings.differences import (
     MIN_CONTROL,
     ONE_FAILURE,
     differences,
+    ending,
     ends_alike,
 )
+from wirefault.judging.findings.finding import times
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import EpisodeJudgement, judge_trace
@@ -243,7 +245,7 @@ def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
         return unknown(f"it was still running after {run.seconds:.0f} s")
     if clean.incomparable:
         return unknown(clean.incomparable)
-    note = run_note(run, clean) or _planted(run, ask)
+    note = run_note(run, clean) or _planted(run, ask) or _executed_twice(run)
     return FaultedRun(run.run_id, "fine", (), "", False, run.seconds, more, note)
 
 
@@ -281,7 +283,7 @@ def run_note(run: RunView, clean_runs: CleanRuns) -> str:
         return ""
     ended = f"it {conduct.exit}" if conduct.exit else f"it answers {conduct.text!r}"
     if missing := _not_carried_out(conduct, clean[0]):
-        return f"{missing} was not carried out, and {ended}"
+        return f"{missing}, and {ended}"
     if conduct.exit:
         return ended
     steady = all(each.answer == clean[0].answer for each in clean)
@@ -304,12 +306,27 @@ def _planted(run: RunView, ask: Ask) -> str:
     return ""
 
 
+def _executed_twice(run: RunView) -> str:
+    """Say that a server executed each of several deliveries of one request."""
+    for write in writes_in(run.trace):
+        executed = write.fates.count("executed")
+        if executed > 1 and not write.key and not write.repeatable:
+            name = write.call.rpartition(" of ")[0]
+            return f"the server executed {name} {times(executed)}: no Idempotency-Key lets it recognize a copy"
+    return ""
+
+
 def _not_carried_out(conduct: Conduct, clean: Conduct) -> str:
-    """Return the first of the clean run's writes that this run carried out less often; empty if none."""
+    """Say which of the clean run's writes this run carried out less often, the first one; empty if none."""
     for count in clean.calls:
         here = conduct.count_of(count.call)
-        if count.executed > (here.executed + here.maybe if here else 0):
-            return count.call.rpartition(" of ")[0]
+        most = here.executed + here.maybe if here else 0
+        if most < count.executed:
+            name = count.call.rpartition(" of ")[0]
+            if not most:
+                return f"{name} was not carried out"
+            at_most = "at most " if here and here.maybe else ""
+            return f"{name} was carried out {at_most}{times(most)}, not {times(count.executed)}"
     return ""
 
 
@@ -328,8 +345,9 @@ def _seen(run: RunView, ask: Ask, clean: CleanRuns) -> Iterable[Seen]:
                 text = _in_words(observation.text, ask.call)
                 seen.append(Seen(difference.rule.name, severity, text, observation.evidence))
         missing = _not_carried_out(run.conduct, clean.conducts[0])
-        if once and run.conduct.crashed and missing and not any(s.rule == ONE_FAILURE.name for s in seen):
-            text = f"it happened once, {missing} was not carried out, and the program {run.conduct.exit}"
+        how = ending(run.conduct, clean.conducts)
+        if once and how and missing and not any(s.rule == ONE_FAILURE.name for s in seen):
+            text = f"it happened once, {missing}, and {how}"
             seen.append(Seen(ONE_FAILURE.name, ONE_FAILURE.severity, text, (run.conduct.end_id,)))
     return sorted(seen, key=lambda each: SEVERITIES.index(each.severity))
 

@@ -18,19 +18,23 @@ from wirefault.core.plugins import WithPlugins
 About = Literal["write", "read", "model", "mcp"]
 Where = Literal[
     "each_write",  # executed in the clean run
+    "first_write_or_read",  # the first write; without any, the first read
     "first_read",
     "read_with_second_source",  # a later reply of another call has one of its figures, too
     "first_model",
     "model_that_writes",  # whose reply calls a write, else the first model call
+    "first_model_and_that_writes",
     "model_after_write",  # the first one after each executed write
     "first_tool",  # the first call of an MCP tool
 ]
 PLACES: Mapping[Where, str] = {
     "each_write": "each write",
+    "first_write_or_read": "the first write, else the first read",
     "first_read": "the first read",
     "read_with_second_source": "the first read with a figure that a later reply of another call has, too",
     "first_model": "the first model call",
     "model_that_writes": "each model call that leads to a write, else the first",
+    "first_model_and_that_writes": "the first model call, and each that leads to a write",
     "model_after_write": "the first model call after each write",
     "first_tool": "the first call of an MCP tool",
 }
@@ -131,12 +135,16 @@ def _after_write(clean: Sequence[Call]) -> list[Call]:
 
 _CHOSEN: Mapping[Where, Callable[[Sequence[Call]], list[Call]]] = {
     "each_write": _writes,
+    "first_write_or_read": lambda clean: _first(_writes(clean) or [c for c in clean if c.kind == "read"]),
     "first_read": lambda clean: _first([c for c in clean if c.kind == "read"]),
     "read_with_second_source": lambda clean: _first(
         [c for c in clean if c.kind == "read" and c.shared_field]
     ),
     "first_model": lambda clean: _first(_models(clean)),
     "model_that_writes": _that_writes,
+    "first_model_and_that_writes": lambda clean: list(
+        {call.number: call for call in _first(_models(clean)) + _that_writes(clean)}.values()
+    ),
     "model_after_write": _after_write,
     "first_tool": lambda clean: _first([c for c in clean if c.of_mcp]),
 }

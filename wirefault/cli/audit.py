@@ -414,6 +414,8 @@ def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:
     for question in questions:
         if question.name in chosen:
             continue
+        if question.about == "mcp" and result.clean.pipe_servers:
+            continue  # these are named below
         if question.about in missing:
             reasons[f"{missing[question.about]} (none)"] = None
         elif question.needs_stream and not any(call.streams for call in calls):

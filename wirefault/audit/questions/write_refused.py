@@ -9,6 +9,5 @@ QUESTION = Question(
     where="each_write",
     fault="forbidden",
     lasting=True,
-    default=False,
     rule="useless_retry, not_done_but_told",
 )
