@@ -62,4 +62,3 @@ def test_write_carried_out_less_often_is_counted() -> None:
         "POST /orders was carried out once, not twice, and it answers 'Sorry.'",
         "POST /orders was not carried out, and it answers 'Sorry.'",
     ]
-

@@ -61,7 +61,7 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     timeline = wirefault(tmp_path, environ_in(tmp_path), "show", result["experiment"], "q01")
     assert timeline.returncode == 0 and "lose_reply" in timeline.stdout
     listed = wirefault(tmp_path, environ_in(tmp_path), "list")
-    assert "signed" in listed.stdout and f"{len(findings)} findings" in listed.stdout
+    assert "signed" in listed.stdout and f"{len(result['findings'])} findings" in listed.stdout
 
 
 @pytest.mark.parametrize(
@@ -168,11 +168,16 @@ def test_command_without_calls_cannot_be_audited(tmp_path: Path) -> None:
     assert ended.returncode == 2 and "made no call" in ended.stderr
 
 
-def test_dry_run_starts_nothing(tmp_path: Path, servers: Servers) -> None:
+def test_dry_run_starts_nothing_and_can_be_continued(tmp_path: Path, servers: Servers) -> None:
     before = len(servers.orders)
-    code, result, printed = audit(tmp_path, servers, "careless", "--dry-run")
+    code, result, printed = audit(tmp_path, servers, "careless", "--ask", "lost_reply", "--dry-run")
     assert code == 0 and result["answers"] == [] and "q01  POST /orders, reply lost" in printed
     assert len(servers.orders) - before == 2
+    shown = wirefault(tmp_path, environ_in(tmp_path), "show", "q01")
+    assert shown.returncode == 64 and "q01: no audit there" in shown.stderr
+    ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", result["experiment"])
+    assert ended.returncode == 1 and len(servers.orders) - before == 6, ended.stderr
+    assert "lose_reply" in wirefault(tmp_path, environ_in(tmp_path), "show", "q01").stdout
 
 
 def test_answered_writes_reach_server_only_in_clean_runs(tmp_path: Path, servers: Servers) -> None:

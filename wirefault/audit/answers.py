@@ -312,7 +312,9 @@ def _executed_twice(run: RunView) -> str:
         executed = write.fates.count("executed")
         if executed > 1 and not write.key and not write.repeatable:
             name = write.call.rpartition(" of ")[0]
-            return f"the server executed {name} {times(executed)}: no Idempotency-Key lets it recognize a copy"
+            return (
+                f"the server executed {name} {times(executed)}: no Idempotency-Key lets it recognize a copy"
+            )
     return ""
 
 

@@ -64,6 +64,7 @@ class AuditOptions:
             "replay": self.replay,
             "price": [self.price.input, self.price.output] if self.price else None,
             "confirmed": self.confirmed,
+            "dry_run": self.dry_run,
         }
         replace_shared(saved.logs, saved.folder / _OPTIONS, json.dumps(fields).encode())
 
@@ -72,7 +73,7 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
     """Return the options of a saved audit, to resume it. Raises ``InputError`` if it is not an audit."""
     path = saved.folder / _OPTIONS
     try:
-        fields = _KEPT.validate_python(read_document(saved.logs, path))
+        fields = _kept(saved.logs, path)
         questions = [QUESTIONS[name] for name in fields.questions]
     except FileNotFoundError:
         raise InputError(
@@ -104,9 +105,16 @@ def is_audit_id(logs: Path, name: str) -> bool:
 
 
 def latest_audit(logs: Path) -> str | None:
-    """Return the id of the newest saved audit; None if there is none."""
-    audits = [name for name in saved_ids(logs) if is_audit_id(logs, name)]
-    return max(audits, default=None)
+    """Return the id of the newest saved audit that was to ask something; None if there is none."""
+    audits = (name for name in sorted(saved_ids(logs), reverse=True) if is_audit_id(logs, name))
+    return next((name for name in audits if not _is_dry_run(logs, name)), None)
+
+
+def _is_dry_run(logs: Path, name: str) -> bool:
+    try:
+        return _kept(logs, logs / "experiments" / name / _OPTIONS).dry_run
+    except (OSError, ValueError):
+        return False  # its reader says what is wrong
 
 
 @dataclass(frozen=True)
@@ -118,8 +126,13 @@ class _Kept:
     patience: float
     mode: WritesMode | None
     confirmed: bool
+    dry_run: bool = False
     replay: bool | None = None
     price: tuple[float, float] | None = None
 
 
 _KEPT = TypeAdapter(_Kept)
+
+
+def _kept(logs: Path, path: Path) -> _Kept:
+    return _KEPT.validate_python(read_document(logs, path))

@@ -17,7 +17,7 @@ import click
 from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
 from wirefault.audit.engine import Listener, run_audit
-from wirefault.audit.options import AuditOptions, WritesMode, load_options
+from wirefault.audit.options import AuditOptions, WritesMode, latest_audit, load_options
 from wirefault.audit.question import PLACES, QUESTIONS, About, Question
 from wirefault.audit.result import AuditResult
 from wirefault.cli.help import CommandWithProgram, option
@@ -43,7 +43,7 @@ from wirefault.wiring.subject_spec import PROMPT, CommandSpec, HttpSpec, Service
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 from wirefault.wiring.write_requests import Corrections
 
-AUDIT = "audit"
+AUDIT, LATEST = "audit", "latest"
 _ABOUT: Mapping[About, str] = {"write": "writes", "read": "reads", "model": "model", "mcp": "MCP"}
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 
@@ -190,7 +190,7 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         "--resume",
         metavar="ID",
         section="Other",
-        help="Continue this audit; its complete runs are kept.",
+        help="Continue this audit; its complete runs are kept. latest: the newest but for dry runs.",
     ),
     seed_option,
     out_option,
@@ -251,10 +251,12 @@ def audit_command(
     if resume is not None:
         if program or wiring_file is not None:
             raise InputError("--resume: the audit has its command already: leave it out")
-        saved = load_saved(logs_in(environ), resume, environ)
+        logs = logs_in(environ)
+        saved = load_saved(logs, (resume == LATEST and latest_audit(logs)) or resume, environ)
         saved.require_own_plan("--resume", with_code=True)
         how = load_options(saved)
         how = replace(how, workers=workers or how.workers, dry_run=dry_run, reset=reset)
+        how.save(saved)  # a dry run becomes an audit
         saved.forget_end()
     else:
         wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wirefault.cli.help import Command, option
-from wirefault.cli.options import recorded_json_option, recorded_out_option
+from wirefault.cli.options import environ_below, logs_in, recorded_json_option, recorded_out_option
 from wirefault.cli.recorded import print_object, recording_named
 from wirefault.core.errors import InputError
 
@@ -32,7 +32,7 @@ def show_command(
     """Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.
 
     EPISODE is its key, the number that the run printed, or else its place from 1; without one all episodes
-    are listed. A question of an audit can come alone: wirefault show q07 is wirefault show latest q07.
+    are listed. A question can come alone: wirefault show q07 is q07 of the newest audit, but for dry runs.
     """
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
@@ -40,7 +40,12 @@ def show_command(
     from wirefault.report.timeline_text import print_timeline
 
     if episode is None and _QUESTION.fullmatch(run):
-        run, episode = "latest", run
+        from wirefault.audit.options import latest_audit
+
+        audit = latest_audit(logs_in(environ_below(out)))
+        if audit is None:
+            raise InputError(f"{run}: no audit there: name the run, too: wirefault show RUN {run}")
+        run, episode = audit, run
     recording = recording_named(run, out)
     recorded, evidence = recording.arm(arm), recording.evidence
     if episode is None:

@@ -71,7 +71,7 @@ def audit_verdict(result: AuditResult) -> str:
     """Return the audit's verdict in a word or two."""
     if result.problem or not result.answers:
         return "nothing asked"
-    findings = sum(answer.status == "finding" for answer in result.answers)
+    findings = len(finding_groups(result.answers))
     return f"{findings} findings" if findings != 1 else "1 finding"
 
 

@@ -182,23 +182,19 @@ def _audit_sentence(counts: Mapping[str, int]) -> Phrase:
 
     questions = count("questions", count_text(counts["questions"], "question"))
     return Phrase(
-        *(count("finding"), " of ", questions, " had a finding (", count("harmful_questions")),
-        *(" harm, ", count("risky_questions"), " risk, ", count("wasteful_questions"), " waste at worst). "),
+        *(count("finding"), " of ", questions, " had a finding; the same one to several is one below: "),
+        *(count("harmful"), " HARM, ", count("risky"), " RISK, ", count("wasteful"), " WASTE. "),
         "Each ran once or a few times, so rare behaviour is not ruled out.",
     )
 
 
 def _answers_text(counts: Mapping[str, int]) -> Phrase:
-    """Count the other answers, and the findings, in which alike ones are one."""
+    """Count the answers without a finding."""
 
     def count(name: str) -> Figure:
         return Figure(counts[name], "figures", "counts", name)
 
-    return Phrase(
-        *("notes: ", count("note"), ", fine: ", count("fine"), ", unknown: ", count("unknown"), "; the same"),
-        *(" finding to several questions is one below: ", count("harmful"), " HARM, ", count("risky")),
-        *(" RISK, ", count("wasteful"), " WASTE"),
-    )
+    return Phrase("notes: ", count("note"), ", fine: ", count("fine"), ", unknown: ", count("unknown"))
 
 
 def _counts(result: AuditResult, cards: Sequence[FindingCard]) -> dict[str, int]:
@@ -207,13 +203,9 @@ def _counts(result: AuditResult, cards: Sequence[FindingCard]) -> dict[str, int]
         "note" if answer.status == "fine" and answer.note else answer.status for answer in result.answers
     )
     severities = Counter(card.severity for card in cards)
-    worst = Counter(
-        answer.worst.severity for answer in result.answers if answer.status == "finding" and answer.worst
-    )
     return {
         "questions": len(result.answers),
         **{name: status[name] for name in ("finding", "note", "fine", "unknown")},
-        **{f"{name}_questions": worst[name] for name in _SEVERITIES},
         **{name: severities[name] for name in _SEVERITIES},
     }
 

@@ -53,7 +53,15 @@ _WHO_OF_ACTOR: Mapping[str, str] = {
     "lab": "the lab",
 }
 _OR_MODEL = (", its framework or the model", " or its framework (a script of the lab replaces its model)")
-_REPETITIONS = (*WRITES, "hasty_retry", "retry_storm", "useless_retry", "layered_retries", "asked_again", "runaway")
+_REPETITIONS = (
+    *WRITES,
+    "hasty_retry",
+    "retry_storm",
+    "useless_retry",
+    "layered_retries",
+    "asked_again",
+    "runaway",
+)
 """Rules and outcomes about requests that were sent again, by the layer that did so."""
 _MAX_REPLY, _MAX_CHANGED, _MAX_PLACES = 160, 3, 2
 _ACTOR_OF_RULE: Mapping[str, str] = {
