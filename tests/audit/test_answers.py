@@ -52,9 +52,9 @@ def test_write_carried_out_less_often_is_counted() -> None:
     start = replace(run_started(1), links=LINKS.dump())
 
     def run(name: str, orders: int, answer: str) -> RunView:
-        sent = [request(at, status=201, request_body=f"{at}", fingerprint=f"{at}") for at in range(orders)]
+        writes = [request(at, status=201, request_body=f"{at}", fingerprint=f"{at}") for at in range(orders)]
         end = ended(ended_by="text", response=answer)
-        return read_run(name, [start, started(), *sent, end], Corrections())
+        return read_run(name, [start, started(), *writes, end], Corrections())
 
     clean = CleanRuns([run(name, 2, "Both were placed.") for name in ("1", "2")])
     notes = [run_note(run("3", orders, "Sorry."), clean) for orders in (1, 0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -173,8 +174,8 @@ def test_dry_run_starts_nothing_and_can_be_continued(tmp_path: Path, servers: Se
     code, result, printed = audit(tmp_path, servers, "careless", "--ask", "lost_reply", "--dry-run")
     assert code == 0 and result["answers"] == [] and "q01  POST /orders, reply lost" in printed
     assert len(servers.orders) - before == 2
-    shown = wirefault(tmp_path, environ_in(tmp_path), "show", "q01")
-    assert shown.returncode == 64 and "q01: no audit there" in shown.stderr
+    timeline = wirefault(tmp_path, environ_in(tmp_path), "show", "q01")
+    assert timeline.returncode == 64 and "q01: no audit there" in timeline.stderr
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", result["experiment"])
     assert ended.returncode == 1 and len(servers.orders) - before == 6, ended.stderr
     assert "lose_reply" in wirefault(tmp_path, environ_in(tmp_path), "show", "q01").stdout
@@ -264,22 +265,39 @@ def test_same_seed_gives_same_findings(tmp_path: Path, servers: Servers) -> None
     assert any(status == "finding" for _, status, *_ in compared[0])
 
 
-def test_kept_experiment_holds_on_the_audited_agent(tmp_path: Path, servers: Servers) -> None:
+def test_kept_experiment_holds_once_its_harm_is_accepted(tmp_path: Path, servers: Servers) -> None:
     ask = ["--ask", "lost_reply", "--ask", "write_5xx", "--ask", "read_5xx"]
-    code, _, printed = audit(tmp_path, servers, "careless", *ask, "--keep", "--junit", "audit.xml")
-    assert code == 1, printed
+    accept = ["--keep", "--accept", "q01=the shop drops doubles\nat night"]
+    code, result, printed = audit(tmp_path, servers, "careless", *ask, *accept, "--junit", "audit.xml")
+    assert code == 1 and "it fails until" not in printed
     suite = ElementTree.parse(tmp_path / "audit.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
     text = (tmp_path / "wirefault.audit.yaml").read_text()
-    assert "# accepted: q01 POST /orders, reply lost" in text and "q02_write_5xx" in text
+    accepted = r"^# accepted 20\d\d-\d\d-\d\d, the shop drops doubles at night: q01 POST /orders, reply lost"
+    assert re.search(accepted, text, re.M) and "q02_write_5xx" in text and "q01_lost_reply" not in text
     ended = wirefault(tmp_path, environ_in(tmp_path), "run", "wirefault.audit.yaml")
     assert ended.returncode == 0, ended.stdout + ended.stderr
+    (tmp_path / "wirefault.audit.yaml").unlink()
+    wrong = wirefault(tmp_path, environ_in(tmp_path), "init", result["experiment"], "--accept", "q02=why not")
+    assert wrong.returncode == 64 and "--accept q02: the audit" in wrong.stderr
 
 
-def test_audit_without_a_good_end_keeps_no_experiment(tmp_path: Path, servers: Servers) -> None:
-    code, _, printed = audit(tmp_path, servers, "careless", "--ask", "lost_reply", "--keep")
+def test_kept_experiment_fails_on_known_harm(tmp_path: Path, servers: Servers) -> None:
+    ask = ["--ask", "lost_reply", "--ask", "model_down_after_write"]
+    code, _, printed = audit(tmp_path, servers, "careless", *ask, "--keep")
+    assert code == 1 and "it fails until the findings of q01, q02 are mended, or accepted" in printed
+    ended = wirefault(tmp_path, environ_in(tmp_path), "run", "wirefault.audit.yaml")
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    text = (tmp_path / "wirefault.audit.yaml").read_text()
+    assert "  q01_lost_reply:" in text and "  q02_model_down_after_write:" in text
+    assert re.findall(r"^# fails: (q\d+) ", text, re.M) == ["q01", "q02"]
+
+
+def test_audit_without_anything_to_check_keeps_no_experiment(tmp_path: Path, servers: Servers) -> None:
+    accept = ["--keep", "--accept", "q01=it is known"]
+    code, _, printed = audit(tmp_path, servers, "careless", "--ask", "lost_reply", *accept)
     assert code == 1
-    assert "--keep: " in printed and "no question has a good end that a check could keep" in printed
+    assert "--keep: " in printed and "no question has an end that a check could keep" in printed
     assert list(tmp_path.glob("wirefault.audit*.yaml")) == []
 
 

@@ -1,14 +1,23 @@
-"""An audit as an experiment file: the same certain faults, with today's good ends as checks. Pure."""
+"""An audit as an experiment file: the same certain faults, and what must not happen then. Pure.
+
+A question that found nothing keeps its good end. A harmful or risky finding fails the experiment until it is
+mended or accepted with a reason.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from wirefault.audit.answers import Answer, CleanRuns, RunView, writes_by_host
+from wirefault.audit.groups import finding_groups
 from wirefault.audit.result import AuditResult
+from wirefault.core.errors import InputError
 from wirefault.core.yaml_text import dump_yaml
+from wirefault.history.logs import strip_control
+from wirefault.judging.checker import Severity
 from wirefault.judging.findings.rules import RULES
 from wirefault.wiring.links import Link
 from wirefault.wiring.subject_spec import CommandSpec
@@ -17,13 +26,69 @@ from wirefault.wiring.write_requests import path_template
 
 _CHECKABLE = frozenset(rule.name for rule in RULES)
 _HEAD = """\
-# Made by `wirefault audit --keep`. Each variant makes one fault certain; its checks are today's good ends.
-# Each run carries out the command's writes{where}.
+# Made by `wirefault init` or `audit --keep`. Each variant makes one fault certain; its checks are the good
+# ends that the audit saw, and that what it found is gone. Each run carries out the command's writes{where}.
 """
+_FAILING: frozenset[Severity] = frozenset({"harmful", "risky"})
 
 
-def experiment_text(result: AuditResult, wiring_file: str) -> str:
-    """Return the experiment's YAML. ``wiring_file``: the wiring, relative to the experiment's file."""
+@dataclass(frozen=True)
+class Acceptance:
+    """Why findings do not fail the experiment, by the question that each was printed with."""
+
+    reasons: Mapping[str, str]
+    on: date
+
+    @classmethod
+    def read(cls, texts: Sequence[str], on: date) -> Acceptance:
+        """Read ``q01=reason``. Raises ``InputError``."""
+        reasons = {}
+        for text in texts:
+            question, _, reason = (part.strip() for part in text.partition("="))
+            if not question or not reason:
+                raise InputError(
+                    f"--accept {text}: must be a question and a reason, as in q01='the shop has keys'"
+                )
+            reasons[question] = reason
+        return cls(reasons, on)
+
+    def of(self, result: AuditResult) -> Mapping[str, str]:
+        """Return the reason of each question with an accepted finding. Raises ``InputError`` for others."""
+        by_question: dict[str, str] = {}
+        left = dict(self.reasons)
+        for group in finding_groups(result.answers):
+            reasons = [left.pop(id) for id in group.ids if id in left]
+            by_question |= dict.fromkeys(group.ids, reasons[0]) if reasons else {}
+        if left:
+            raise InputError(
+                f"--accept {next(iter(left))}: the audit {result.saved.experiment_id} has no finding there"
+            )
+        return by_question
+
+
+def failing_answers(result: AuditResult, accepted: Acceptance) -> list[Answer]:
+    """Return the answers with a harmful or risky finding that is not accepted. Raises ``InputError``."""
+    reasons = accepted.of(result)
+    return [each for each in result.answers if _is_failing(each) and each.ask.id not in reasons]
+
+
+def _is_failing(answer: Answer) -> bool:
+    return answer.worst is not None and answer.worst.severity in _FAILING
+
+
+def experiment_text(result: AuditResult, wiring_file: str, accepted: Acceptance) -> str:
+    """Return the experiment's YAML. ``wiring_file``: the wiring, relative to the experiment's file.
+
+    Raises ``InputError`` if no question leaves a check.
+    """
+    failing = [answer.ask.id for answer in failing_answers(result, accepted)]
+    variants = {
+        name: arm
+        for answer in result.answers
+        for name, arm in _arm(answer, result.patience, answer.ask.id in failing)
+    }
+    if not variants:
+        raise InputError(f"{result.saved.experiment_id}: no question has an end that a check could keep")
     prompt = result.saved.plan.prompts[0]
     experiment: dict[str, Any] = {
         "title": f"The good ends of the {result.saved.plan.experiment.title}",
@@ -31,34 +96,49 @@ def experiment_text(result: AuditResult, wiring_file: str) -> str:
         "prompts": [{"id": "audit", "prompt": prompt.text}],
         "repeats": 2,
         "steady_state": ["crash == 0"],
-        "variants": {name: arm for answer in result.answers for name, arm in _arm(answer, result.patience)},
+        "variants": variants,
     }
-    accepted = "".join(f"# accepted: {line}\n" for line in _accepted(result.answers))
+    lines = (strip_control(" ".join(line.split())) for line in _comments(result, accepted))
+    comments = "".join(f"# {line}\n" for line in lines)
     hosts = ", ".join(writes_by_host(result.clean.runs)) if result.clean else ""
-    return _HEAD.format(where=f", at {hosts}" if hosts else "") + accepted + dump_yaml(experiment)
+    return _HEAD.format(where=f", at {hosts}" if hosts else "") + comments + dump_yaml(experiment)
 
 
-def _arm(answer: Answer, patience: float) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the arm of a question that found nothing; others have no good end to keep."""
-    if answer.status != "fine":
+def _arm(answer: Answer, patience: float, is_failing: bool) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the arm of a question that found nothing, or of a finding that must go."""
+    if answer.status != "fine" and not is_failing:
         return
     question = answer.ask.question
     entry = question.entry(answer.ask.id, answer.ask.call, patience)
     del entry["only"]["episodes"]
+    name, faults = f"{answer.ask.id}_{question.name}", {"faults": [entry]}
+    if is_failing:
+        yield name, {"faults": faults, "hypothesis": ["no duplicate", "findings == 0"]}
+        return
     rules = [rule for rule in question.rule.split(", ") if rule in _CHECKABLE]
     checks: dict[str, Any] = {"hypothesis": ["no duplicate"]}
     if not answer.note:
         checks["hypothesis"].append("crash == 0")
     if rules:
         checks["assertions"] = [{"no_finding": rule} for rule in rules]
-    yield f"{answer.ask.id}_{question.name}", {"faults": {"faults": [entry]}, **checks}
+    yield name, {"faults": faults, **checks}
 
 
-def _accepted(answers: Sequence[Answer]) -> Iterator[str]:
-    for answer in answers:
-        worst = answer.worst
-        if answer.status == "finding" and worst is not None:
-            yield f"{answer.ask.id} {answer.ask.text}: {worst.text}"
+def _comments(result: AuditResult, accepted: Acceptance) -> Iterator[str]:
+    """Yield a line for each finding: it fails the experiment, was accepted, or is no more than waste."""
+    reasons = accepted.of(result)
+    for answer in result.answers:
+        worst, id = answer.worst, answer.ask.id
+        if worst is None:
+            continue
+        how = (
+            f"accepted {accepted.on}, {reasons[id]}"
+            if id in reasons
+            else "fails"
+            if _is_failing(answer)
+            else "waste"
+        )
+        yield f"{how}: {id} {answer.ask.text}: {worst.text}"
 
 
 def wiring_text(result: AuditResult) -> str:

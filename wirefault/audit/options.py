@@ -73,7 +73,7 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
     """Return the options of a saved audit, to resume it. Raises ``InputError`` if it is not an audit."""
     path = saved.folder / _OPTIONS
     try:
-        fields = _kept(saved.logs, path)
+        fields = _read_kept(saved.logs, path)
         questions = [QUESTIONS[name] for name in fields.questions]
     except FileNotFoundError:
         raise InputError(
@@ -112,7 +112,7 @@ def latest_audit(logs: Path) -> str | None:
 
 def _is_dry_run(logs: Path, name: str) -> bool:
     try:
-        return _kept(logs, logs / "experiments" / name / _OPTIONS).dry_run
+        return _read_kept(logs, logs / "experiments" / name / _OPTIONS).dry_run
     except (OSError, ValueError):
         return False  # its reader says what is wrong
 
@@ -134,5 +134,5 @@ class _Kept:
 _KEPT = TypeAdapter(_Kept)
 
 
-def _kept(logs: Path, path: Path) -> _Kept:
+def _read_kept(logs: Path, path: Path) -> _Kept:
     return _KEPT.validate_python(read_document(logs, path))

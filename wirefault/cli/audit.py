@@ -17,11 +17,12 @@ import click
 from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
 from wirefault.audit.engine import Listener, run_audit
+from wirefault.audit.experiment_file import Acceptance
 from wirefault.audit.options import AuditOptions, WritesMode, latest_audit, load_options
 from wirefault.audit.question import PLACES, QUESTIONS, About, Question
 from wirefault.audit.result import AuditResult
 from wirefault.cli.help import CommandWithProgram, option
-from wirefault.cli.init import KEPT, KEPT_WIRING, check_free, keep_audit
+from wirefault.cli.init import KEPT, KEPT_WIRING, accept_option, check_free, keep_audit, today
 from wirefault.cli.options import environ_below, logs_in, options, out_option, seed_option, toxiproxy_option
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError, nearest
 from wirefault.experiments.experiment import Experiment
@@ -184,8 +185,9 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         "--keep",
         is_flag=True,
         section="Output",
-        help=f"Write {KEPT}: an experiment with these faults, and today's good ends as checks.",
+        help=f"Write {KEPT}: an experiment with these faults, which fails while a HARM or RISK is left.",
     ),
+    accept_option,
     option(
         "--resume",
         metavar="ID",
@@ -227,6 +229,7 @@ def audit_command(
     dry_run: bool,
     junit: Path | None,
     keep: bool,
+    accept: tuple[str, ...],
     resume: str | None,
     seed: int | None,
     out: Path | None,
@@ -245,6 +248,9 @@ def audit_command(
     for name, file in (("--json", json_file), ("--junit", junit)):
         if file is not None and not file.absolute().parent.is_dir():
             raise InputError(f"{name} {file}: no such folder")
+    accepted = Acceptance.read(accept, today())
+    if accept and not keep:
+        raise InputError("--accept: needs --keep, whose experiment it is for")
     if keep:
         check_free("--keep", KEPT, KEPT_WIRING)
     environ = environ_below(out)
@@ -286,7 +292,7 @@ def audit_command(
         junit.write_text(audit_junit(result), encoding="utf-8")
     if keep and result.answers:
         try:
-            keep_audit(result)
+            keep_audit(result, accepted)
         except InputError as error:  # the audit's own exit code says what it found
             print_to_stderr(f"--keep: {error}")
     sys.exit(code)

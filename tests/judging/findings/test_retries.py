@@ -50,8 +50,8 @@ def down(*starts: float, **more: Any) -> list[Event]:
 
 
 def test_tries_without_pause_are_a_storm() -> None:
-    found = observed(RETRY_STORM, *down(0, 0.02, 0.05, 0.07, 0.09))
-    assert found == ["POST /orders was sent 5 times in a row after failures, with pauses of at most 20 ms"]
+    texts = observed(RETRY_STORM, *down(0, 0.02, 0.05, 0.07, 0.09))
+    assert texts == ["POST /orders was sent 5 times in a row after failures, with pauses of at most 20 ms"]
 
 
 @pytest.mark.parametrize(

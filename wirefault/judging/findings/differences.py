@@ -398,8 +398,8 @@ SILENT = RuleText(
     severity="risky",
     title="an empty answer without an error",
     fires=(
-        "The answer is empty or has no content (only `null`, `{}`, `[]`), is only the control's log without its "
-        "last line, or is the control's JSON object with a text left empty; the program ended with exit "
+        "The answer is empty or has no content (only `null`, `{}`, `[]`), is only the control's log without "
+        "its last line, or is the control's JSON object with a text left empty; the program ended with exit "
         "code 0, and no answer in the control is empty."
     ),
     silent=(
@@ -418,8 +418,8 @@ ONE_FAILURE = RuleText(
     fires=(
         "One request of the attempt failed in a way that may be temporary (408, 425, 429, 5xx, no complete "
         "reply), it was the last request, and the program crashed, or its answer names an exception (a class "
-        "such as `ConnectError`, a stack trace) and no answer of the control does. If the control's episodes write, at "
-        "least one of their writes was not executed."
+        "such as `ConnectError`, a stack trace) and no answer of the control does. If the control's episodes "
+        "write, at least one of their writes was not executed."
     ),
     silent=(
         _CONTROL,

@@ -139,8 +139,8 @@ RETRY_STORM = Rule(
     title="retries without a pause",
     fires=(
         f"The same request was sent at least {_STORM_REQUESTS} times in a row in an attempt, each within "
-        f"{_STORM_PAUSE_S * 1000:.0f} ms of the failure before (408, 429, 5xx, no complete reply). Many clients "
-        "that do this together keep an overloaded server down."
+        f"{_STORM_PAUSE_S * 1000:.0f} ms of the failure before (408, 429, 5xx, no complete reply). Many "
+        "clients that do this together keep an overloaded server down."
     ),
     silent=(
         "there was a longer pause before one of them, so that fewer came in a row",
