@@ -51,7 +51,7 @@ def test_degrading_delay_grows_up_to_bound():
 @pytest.mark.parametrize("kind", ["uniform", "jitter", "exponential", "spike", "degrading"])
 def test_any_draw_gives_valid_delay(kind, chance):
     act = Delay(kind=kind).act(a_try(chance=always(chance)))
-    assert isinstance(act, Miss) or 0 < act.delay <= 60
+    assert isinstance(act, Miss) or 0 < act.delay < 60
 
 
 @pytest.mark.parametrize("preset", PRESETS)
@@ -63,6 +63,17 @@ def test_preset_delay_stays_within_bounds(preset):
 def test_delay_preset_excludes_other_parameters():
     with pytest.raises(ValidationError, match="preset excludes the other parameters"):
         Delay(preset="good", ms=3)
+
+
+def test_explicit_delay_is_never_shortened():
+    assert act_of(Delay(ms=312_000)).delay == 312
+    assert act_of(Delay(kind="spike", ms=0, spike_ms=600_000, spike_chance=1)).delay == 600
+
+
+@pytest.mark.parametrize("parameters", [{"ms": 312_000}, {"kind": "spike", "ms": 1, "spike_ms": 312_000}])
+def test_limit_below_delay_is_refused(parameters):
+    with pytest.raises(ValidationError, match=r"max_ms \(60000\) is below (spike_)?ms \(312000\)"):
+        Delay(max_ms=60_000, **parameters)
 
 
 def test_zero_delay_is_not_injected():

@@ -104,6 +104,11 @@ def test_stream_hangs(form):
     assert steps == events(TEXT, form)[:2] and editor.ending == "hang"
 
 
+def test_too_many_pings_are_refused():
+    with pytest.raises(ValueError, match="more than 10000 pings: raise ping_every"):
+        SlowFirstToken(ms=600_000, ping_every=0.01)
+
+
 @FORM
 def test_stall_has_pings_of_dialect(form):
     act = StreamHang(ping_every=0.5).act(model_try(form))

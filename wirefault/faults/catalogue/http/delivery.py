@@ -225,12 +225,24 @@ class Delay(Fault):
     spike_ms: float = Field(3000, ge=0, le=600_000, description="length of a spike in milliseconds (spike)")
     spike_chance: float = Field(0.1, ge=0, le=1, description="probability of a spike (spike)")
     step_ms: float = Field(100, ge=0, le=600_000, description="increase in milliseconds per call (degrading)")
-    max_ms: float = Field(60_000, ge=0, le=600_000, description="upper limit in milliseconds")
+    max_ms: float | None = Field(
+        None, ge=0, le=600_000, description="upper limit in milliseconds (null: none)"
+    )
 
     @model_validator(mode="after")
     def _preset_alone(self) -> Delay:
         if self.preset and len(self.model_dump(exclude_defaults=True)) > 1:
             raise ValueError("preset excludes the other parameters: it sets them")
+        return self
+
+    @model_validator(mode="after")
+    def _limit_above_delay(self) -> Delay:
+        name = "spike_ms" if self.kind == "spike" and self.spike_ms > self.ms else "ms"
+        least = getattr(self, name)
+        if self.max_ms is not None and self.max_ms < least:
+            raise ValueError(
+                f"max_ms ({self.max_ms:g}) is below {name} ({least:g}): it would shorten each delay"
+            )
         return self
 
     @property
@@ -240,7 +252,8 @@ class Delay(Fault):
 
     def act(self, tried: Try) -> Act | Miss:
         shape = self.model_copy(update=PRESETS[self.preset]) if self.preset else self
-        ms = round(min(max(shape._drawn(tried), 0.0), shape.max_ms), 3)
+        limit = math.inf if shape.max_ms is None else shape.max_ms
+        ms = round(min(max(shape._drawn(tried), 0.0), limit), 3)
         if ms == 0:
             return Miss("nothing_to_change")
         return Act(delay=ms / 1000, evidence={"delay_ms": ms})

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from wirefault.core.caller_errors import CLOSED, NOTHING, TIMEOUT, ErrorKind
 from wirefault.dialects.base import (
@@ -282,7 +282,7 @@ class _FirstEditor(Editor["SlowFirstToken"]):
         every_s = self.fault.ping_every
         if every_s is None:
             return (seconds,)
-        count = min(int(seconds / every_s), _MAX_PINGS)
+        count = int(seconds / every_s)
         self.changed(pings=count)
         return (*(every_s, ping_of(self.dialect)) * count, seconds - count * every_s)
 
@@ -301,6 +301,15 @@ class SlowFirstToken(StreamFault):
 
     ms: int = Field(2000, ge=1, le=_MAX_MS, description="milliseconds")
     ping_every: PingEvery = None
+
+    @model_validator(mode="after")
+    def _bounded_pings(self) -> SlowFirstToken:
+        if self.ping_every is not None and self.ms / 1000 / self.ping_every > _MAX_PINGS:
+            raise ValueError(
+                f"{self.ms} ms with a ping every {self.ping_every:g} s are more than {_MAX_PINGS} pings: raise"
+                " ping_every"
+            )
+        return self
 
     @property
     def causes(self) -> frozenset[ErrorKind]:
