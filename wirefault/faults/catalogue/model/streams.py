@@ -306,8 +306,8 @@ class SlowFirstToken(StreamFault):
     def _bounded_pings(self) -> SlowFirstToken:
         if self.ping_every is not None and self.ms / 1000 / self.ping_every > _MAX_PINGS:
             raise ValueError(
-                f"{self.ms} ms with a ping every {self.ping_every:g} s are more than {_MAX_PINGS} pings: raise"
-                " ping_every"
+                f"{self.ms} ms with a ping every {self.ping_every:g} s are more than {_MAX_PINGS} pings:"
+                " raise ping_every"
             )
         return self
 
