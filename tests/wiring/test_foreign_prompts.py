@@ -63,7 +63,7 @@ def test_promptfoo_prompts_run_with_every_test(tmp_path: Path) -> None:
     where = f"{tmp_path}/promptfooconfig.yaml"
     assert loaded.notes == [
         f"{where}:11: entry 1: assert 2 (llm-rubric) is not checked: this type has no counterpart here",
-        f"{where}:17: entry 4: options is not read",
+        f"{where}:17: entry 4: options.transform is not read",
     ]
 
 
@@ -180,6 +180,7 @@ UNUSABLE: list[tuple[Any, str]] = [
     ({"vars": {"prompt": "file://big.txt"}}, "files of variables are not read"),
     ({"vars": {"prompt": "x"}, "assert": {"type": "contains"}}, "assert must be a list"),
     ({"input": [], "ideal": "x"}, '"input" must be a text or a list of messages'),
+    ({"instruction": "Sum up", "input": "x"}, 'has "instruction" and "input": which is the prompt?'),
     ({"input": [{"role": "user", "content": [{"type": "image_url"}]}]}, "a message that is not text"),
     (
         {"input": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
@@ -226,7 +227,7 @@ def test_eval_samples_become_prompts_with_answers(tmp_path: Path) -> None:
         {"input": "Write a poem."},
     ]  # fmt: skip
     loaded = load(tmp_path, "samples.jsonl", "\n".join(map(json.dumps, samples)))
-    assert (loaded.problems, loaded.notes) == ([], [])
+    assert loaded.problems == []
     assert [(each.text, each.expect) for each in loaded.entries] == [
         ("One word.\n\nCapital?", {"answer": {"contains": "Paris"}}),
         ("2 + 2?", {"answer": {"any_of": ["4", "four"]}}),
@@ -234,3 +235,98 @@ def test_eval_samples_become_prompts_with_answers(tmp_path: Path) -> None:
         ("Write a poem.", None),
     ]
     assert loaded.entries[1].metadata == {"difficulty": 1}
+
+
+IDEAL = "Paris is the capital of France since the tenth century."
+SAMPLES: list[tuple[str, str, dict[str, Any] | None, list[str]]] = [
+    (
+        "list.json",
+        '[{"input": "Capital?", "expected": "Paris", "kind": "geo"}, {"input": "25 * 4?", "expected": 100}]',
+        {"contains": "Paris"},
+        [
+            ':1: prompt from "input", expected answer from "expected"; not shown to the agent: kind',
+            ':1: prompt from "input", expected answer from "expected"',
+        ],
+    ),
+    (
+        "golden.jsonl",
+        '{"question": "Capital?", "expected_tool_calls": ["search"], "reference": "Paris"}',
+        {"contains": "Paris"},
+        [
+            ':1: prompt from "question", expected answer from "reference";'
+            " not shown to the agent: expected_tool_calls"
+        ],
+    ),
+    (
+        "deepeval.json",
+        '[{"input": "Capital?", "actual_output": null, "expected_output": "Paris", "context": []}]',
+        {"contains": "Paris"},
+        [':1: prompt from "input", expected answer from "expected_output"'],
+    ),
+    (
+        "pydantic.yaml",
+        "name: capitals\nevaluators: [IsInstance]\ncases:\n- inputs: Capital?\n  expected_output: Paris\n",
+        {"contains": "Paris"},
+        [
+            ":4: entry 1: the evaluators of the whole file are not read",
+            ':4: prompt from "inputs", expected answer from "expected_output"',
+        ],
+    ),
+    (
+        "langsmith.json",
+        '{"examples": [{"inputs": {"q": "Capital?"}, "outputs": {"a": "Paris"}, "metadata": {"a": 1}}]}',
+        {"contains": "Paris"},
+        [':1: prompt from "inputs", expected answer from "outputs"'],
+    ),
+    (
+        "qa.csv",
+        "Question,Answer\nCapital?,Paris\n",
+        {"contains": "Paris"},
+        [':2: prompt from "Question", expected answer from "Answer"'],
+    ),
+    (
+        "io.csv",
+        "input,output\nCapital?,Paris\n",
+        {"contains": "Paris"},
+        [':2: prompt from "input", expected answer from "output"'],
+    ),
+    (
+        "sentence.csv",
+        f"input,expected_output\nCapital?,{IDEAL}\n",
+        None,
+        [
+            ":2: entry 1: expected_output is not checked: it has 10 words, and only answers of at most 6 are"
+            ' compared word for word: say in "expect" what the answer must contain',
+            ':2: prompt from "input"; not shown to the agent: expected_output',
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "answer", "notes"), SAMPLES)
+def test_sample_is_read_with_line_about_its_columns(
+    tmp_path: Path, name: str, content: str, answer: dict[str, Any] | None, notes: list[str]
+) -> None:
+    loaded = load(tmp_path, name, content)
+    assert loaded.problems == []
+    assert loaded.entries[0].text == "Capital?"
+    assert loaded.entries[0].expect == (answer and {"answer": answer})
+    assert loaded.notes == [f"{tmp_path / name}{note}" for note in notes]
+
+
+def test_unexpanded_list_is_one_prompt(tmp_path: Path) -> None:
+    test = {"vars": {"cities": ["Paris", "Rome"], "party": "two"}}
+    configuration = {
+        "defaultTest": {"options": {"disableVarExpansion": True, "provider": "x"}},
+        "prompts": ["Go to {{cities}} for {{party}}."],
+        "tests": [test, {**test, "options": {"disableVarExpansion": False}}],
+    }
+    loaded = load(tmp_path, "p.json", configuration)
+    assert [each.text for each in loaded.entries] == [
+        "Go to Paris,Rome for two.",
+        "Go to Paris for two.",
+        "Go to Rome for two.",
+    ]
+    assert [note.partition(": ")[2] for note in loaded.notes] == [
+        "entry 1: defaultTest, options.provider is not read"
+    ]

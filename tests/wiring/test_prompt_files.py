@@ -100,7 +100,7 @@ BROKEN = [
     ("p.jsonl", '{"prompt": "a", "prompt": "b"}', ":1: duplicate key prompt"),
     ("p.json", '{"prompts": ["{{q}}"], "test": []}', ": unknown key 'test'; did you mean 'tests'?"),
     ("p.json", '{"questions": ["a"]}', "not an object with questions"),
-    ("p.json", "question,id\na,b", ":1: not JSON: .*; a prompts file is JSON, JSON Lines"),
+    ("p.json", "title,id\na,b", ":1: not JSON: .*; a prompts file is JSON, JSON Lines"),
     ("p.txt", "What is it?\nWhy?", ":1: not JSON: .*; a prompts file is JSON, JSON Lines"),
     ("p.csv", "promt,id\na,b\n", ":1: missing column 'prompt', found promt, id; did you mean 'prompt'"),
     ("p.csv", "prompt,prompt\na,b\n", ":1: two columns are named 'prompt'"),

@@ -1,4 +1,4 @@
-"""Prompts of other tools in our own form: promptfoo's configurations and tests, samples of OpenAI's evals.
+"""Prompts of other tools in our own form: promptfoo's configurations and tests.
 
 Assertions become the rules of ``expect.answer``. Everything that has no counterpart is named in
 ``Entry.unread``; an entry that cannot be run at all has a ``problem``. Pure, except for files that a
@@ -10,20 +10,22 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import nearest
 from wirefault.core.plain_data import checked_pattern
+from wirefault.wiring.eval_samples import Entry, has_prompt_column, plain_text, sample, turns_of
 
 _NAME = re.compile(r"\{\{-?\s*([\w.-]+)\s*-?\}\}")
 _OTHER_TEMPLATES = re.compile(r"\{\{|\{%")
 _SPLIT = re.compile(r"^---\s*$", re.MULTILINE)
 _PROMPTFOO_ONLY = ("tests", "providers", "targets", "defaultTest", "scenarios")
 _NOT_READ_OF_FILE = ("scenarios",)
-_TEST_KEYS = ("vars", "assert", "description", "metadata")
+_TEST_KEYS = ("vars", "assert", "description", "metadata", "options")
+_NO_EXPANSION = "disableVarExpansion"
 _ASSERTION_KEYS = ("type", "value", "metric", "weight", "assert")
 _MAX_ENTRIES = 10_000
 _FILE = "file://"
@@ -35,26 +37,13 @@ ReadTests = Callable[[Path], Sequence[tuple[dict[str, Any], str]]]
 """Reads a file of tests, with their places. Raises ``ValueError``."""
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One entry of a prompts file, in our own form."""
-
-    value: object
-    where: str
-    """Its file and line."""
-    unread: tuple[str, ...] = ()
-    """The parts of the entry without a counterpart here, a line each."""
-    problem: str = ""
-    """Why the entry cannot be run."""
-
-
 def is_promptfoo(value: Mapping[str, Any]) -> bool:
     """Whether a whole file is a configuration of promptfoo."""
     return any(name in value for name in _PROMPTFOO_ONLY)
 
 
 def converted(entry: Entry) -> Iterator[Entry]:
-    """Yield our entries for one of a list: a text, a test of promptfoo, or a sample of evals."""
+    """Yield our entries for one of a list: a text, a test of promptfoo, or a sample of an evaluation."""
     value = entry.value
     if isinstance(value, str):
         yield replace(entry, value={"prompt": value})
@@ -62,8 +51,8 @@ def converted(entry: Entry) -> Iterator[Entry]:
         yield entry
     elif "vars" in value:
         yield from _combined([], [(value, entry.where)], {})
-    elif "input" in value:
-        yield _sample(entry, value)
+    elif has_prompt_column(value):
+        yield sample(entry, value)
     else:
         yield entry
 
@@ -80,7 +69,8 @@ def promptfoo_entries(
     if not tests:
         tests = [({"vars": {}}, line_of(("prompts",)))]
     entries = list(_combined(prompts, tests, default))
-    unread = tuple(f"{name} are not read" for name in _NOT_READ_OF_FILE if value.get(name))
+    unread = [f"{name} are not read" for name in _NOT_READ_OF_FILE if value.get(name)]
+    unread += [f"defaultTest, {line}" for line in _unread_keys(default)]
     return [replace(entries[0], unread=(*unread, *entries[0].unread)), *entries[1:]]
 
 
@@ -137,8 +127,11 @@ def _combined(
     """Yield an entry for each prompt, test and combination of the test's listed values."""
     count = 0
     for test, where in tests:
+        variables = {**_object(default, "vars"), **_object(test, "vars")}
+        options = {**_object(default, "options"), **_object(test, "options")}
+        combinations = [variables] if options.get(_NO_EXPANSION) is True else list(_expanded(variables))
         for template in prompts or (None,):
-            for variables in _expanded({**_object(default, "vars"), **_object(test, "vars")}):
+            for variables in combinations:
                 if (count := count + 1) > _MAX_ENTRIES:
                     raise ValueError(
                         f"has more than {_MAX_ENTRIES:,} combinations of prompts, tests and vars"
@@ -165,7 +158,7 @@ def _entry(
     variables: Mapping[str, Any],
     where: str,
 ) -> Entry:
-    unread = [f"{name} is not read" for name in test if name not in _TEST_KEYS]
+    unread = _unread_keys(test)
     try:
         if not isinstance(test.get("vars", {}), dict):
             raise ValueError('"vars" must be an object; a file is not read')
@@ -187,6 +180,12 @@ def _entry(
     value |= {"metadata": metadata} if metadata else {}
     value |= {"expect": {"answer": _joined(rules)}} if rules else {}
     return Entry(value, where, tuple(unread))
+
+
+def _unread_keys(test: Mapping[str, Any]) -> list[str]:
+    names = [name for name in test if name not in _TEST_KEYS]
+    names += [f"options.{name}" for name in _object(test, "options") if name != _NO_EXPANSION]
+    return [f"{name} is not read" for name in names]
 
 
 def _only_variable(variables: Mapping[str, Any]) -> str:
@@ -211,6 +210,8 @@ def _rendered(template: str, variables: Mapping[str, Any]) -> str:
             value = value[part]
         if isinstance(value, str) and value.startswith(_FILE):
             raise ValueError(f"vars.{match[1]}: {value}: files of variables are not read")
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return ",".join(value)  # as promptfoo's templates print a list
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
     return _NAME.sub(value_of, template)
@@ -229,62 +230,8 @@ def _turns_of_text(text: str) -> list[str]:
         except ValueError:
             return [text]
         if isinstance(messages, list) and messages and all(isinstance(each, dict) for each in messages):
-            return _turns(messages, "the chat")
+            return turns_of(messages, "the chat")
     return [text]
-
-
-def _turns(messages: Sequence[Any], where: str) -> list[str]:
-    """Return the users' messages, with system messages in front of the first. Raises ``ValueError``."""
-    system: list[str] = []
-    turns: list[str] = []
-    for message in messages:
-        role = message.get("role") if isinstance(message, dict) else None
-        text = _content(message.get("content")) if isinstance(message, dict) else None
-        if text is None:
-            raise ValueError(f"{where} has a message that is not text")
-        if role in ("system", "developer") and not turns:
-            name = message.get("name")
-            system.append(f"{name}: {text}" if isinstance(name, str) and name else text)
-        elif role == "user":
-            turns.append(text)
-        else:
-            raise ValueError(
-                f"{where} has a message of role {role!r} that cannot be replayed: agents answer themselves"
-            )
-    if not turns:
-        return ["\n\n".join(system)]
-    return ["\n\n".join([*system, turns[0]]), *turns[1:]]
-
-
-def _content(content: object) -> str | None:
-    if isinstance(content, list):
-        texts = [part.get("text") for part in content if isinstance(part, dict)]
-        if len(texts) != len(content) or not all(isinstance(text, str) for text in texts):
-            return None
-        return "\n".join(map(str, texts))
-    return content if isinstance(content, str) else None
-
-
-def _sample(entry: Entry, value: Mapping[str, Any]) -> Entry:
-    """Convert a sample of OpenAI's evals; ``ideal`` is read as by its class Includes."""
-    try:
-        message = value["input"]
-        if isinstance(message, str):
-            turns = [message]
-        elif isinstance(message, list) and message:
-            turns = _turns(message, '"input"')
-        else:
-            raise ValueError('"input" must be a text or a list of messages')
-        ideal = value.get("ideal")
-        answers = [_plain(each) for each in (ideal if isinstance(ideal, list) else [ideal])]
-    except ValueError as error:
-        return replace(entry, value=None, problem=str(error))
-    own: dict[str, Any] = {"prompt": turns[0]} if len(turns) == 1 else {"turns": turns}
-    own |= {name: each for name, each in value.items() if name not in ("input", "ideal")}
-    if ideal is not None and answers:
-        rule = {"contains": answers[0]} if len(answers) == 1 else {"any_of": answers}
-        own["expect"] = {"answer": rule}
-    return replace(entry, value=own)
 
 
 def _rules(
@@ -321,7 +268,7 @@ def _rule(
         raise ValueError("this type has no counterpart here")
     value = assertion.get("value")
     values = value if isinstance(value, list) else [value]
-    texts = [_rendered(each, variables) if isinstance(each, str) else _plain(each) for each in values]
+    texts = [_rendered(each, variables) if isinstance(each, str) else plain_text(each) for each in values]
     if not texts or not all(texts):
         raise ValueError("missing value")
     if len(texts) > 1 and not name.endswith(("-all", "-any")):
@@ -331,14 +278,6 @@ def _rule(
         if pattern:
             checked_pattern(pattern)
     return [rule]
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str | int | float):
-        raise ValueError("value must be a text or a number")
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _literal(texts: Sequence[str], flags: str = "") -> str:

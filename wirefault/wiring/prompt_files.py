@@ -1,7 +1,7 @@
 """Reads prompts files in the forms that people have into our entries.
 
-JSON, JSON Lines, CSV or YAML; lists of texts or objects, ``{"prompts": [...]}``, promptfoo's configurations
-and samples of OpenAI's evals.
+JSON, JSON Lines, CSV or YAML; lists of texts or objects, ``{"prompts": [...]}``, promptfoo's configurations,
+samples of evaluations and ``{"cases": [...]}``.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import json
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import nearest
 from wirefault.core.plain_data import unique
+from wirefault.wiring.eval_samples import Entry, has_prompt_column
 from wirefault.wiring.foreign_prompts import (
-    Entry,
     converted,
     expected_cells,
     is_promptfoo,
@@ -31,7 +32,8 @@ _SAMPLE = '[{"prompt": "..."}]'
 _JSON_COLUMNS = ("turns", "tool_links", "max_turns", "paraphrases", "metadata")
 _COLUMNS = ("prompt", "id", "expect", "next_turn", *_JSON_COLUMNS)
 _PROMPTFOO_KEYS = ("prompts", "tests", "defaultTest", "scenarios", "providers", "metadata")
-_ENTRY_KEYS = ("prompt", "turns", "input", "vars")
+_ENTRY_KEYS = ("prompt", "turns", "vars")
+_LISTS = ("cases", "goldens", "examples")  # of pydantic-evals, DeepEval, LangSmith
 _BETWEEN_ENTRIES = re.compile(r"[\s,]*")
 _BOM = b"\xef\xbb\xbf \t\r\n"
 _BLANKS = re.compile(r"\s*")
@@ -106,7 +108,9 @@ def _entries(text: str, path: Path) -> list[Entry]:
 def _of_other_form(text: str, path: Path) -> list[Entry] | None:
     """Return the entries of CSV or YAML without its own suffix; None for anything else."""
     columns = [name.strip().strip('"') for name in re.split(r"[,;\t]", text.partition("\n")[0])]
-    if any(name in ("prompt", "turns") or name.startswith("__expected") for name in columns):
+    if any(name in ("prompt", "turns") or name.startswith("__expected") for name in columns) or (
+        has_prompt_column(columns)
+    ):
         return list(_rows(text, path))
     if not re.search(r"^(- |[\w-]+:)", text, re.MULTILINE):
         return None
@@ -125,7 +129,12 @@ def _is_json(line: str) -> bool:
 def _listed(value: object, path: Path, line_of: Callable[[Place], str]) -> list[Entry]:
     """Return the entries of a whole file's value. Raises ``ValueError``."""
     if isinstance(value, dict):
-        if any(key in value for key in _ENTRY_KEYS):
+        if name := next((name for name in _LISTS if isinstance(value.get(name), list)), ""):
+            entries = [Entry(each, line_of((name, at))) for at, each in enumerate(value[name])]
+            if entries and value.get("evaluators"):
+                entries[0] = replace(entries[0], unread=("the evaluators of the whole file are not read",))
+            return entries
+        if any(key in value for key in _ENTRY_KEYS) or has_prompt_column(value):
             return [Entry(value, line_of(()))]  # JSON Lines of one line
         if is_promptfoo(value):
             return promptfoo_entries(value, path, line_of, _tests_in)
@@ -237,7 +246,7 @@ def _rows(text: str, path: Path) -> Iterator[Entry]:
         if any(name.startswith("__") for name in cells):
             yield Entry(expected_cells(cells, where)[0], where)
             continue
-        if "prompt" not in cells and "turns" not in cells:
+        if "prompt" not in cells and "turns" not in cells and not has_prompt_column(cells):
             hints = [nearest(name, ("prompt",)) for name in cells]
             hint = next((hint for hint in hints if "did you mean" in hint), "")
             raise PromptsFileError(f"{path}:1: missing column 'prompt', found {', '.join(cells)}{hint}")

@@ -29,7 +29,8 @@ from wirefault.core.errors import InputError, nearest
 from wirefault.core.identity import digest, text_digest
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.core.plugins import checked_function_name, load_function, located_function
-from wirefault.wiring.foreign_prompts import Entry, converted
+from wirefault.wiring.eval_samples import Entry
+from wirefault.wiring.foreign_prompts import converted
 from wirefault.wiring.prompt_files import PromptsFileError, read_entries
 
 # checks an entry's ``expect`` and raises ``ValueError`` (``judging.oracle.expect.expect_check``)
@@ -119,7 +120,7 @@ class Prompts:
     problems: list[str] = field(default_factory=list)
     """A line for each bad entry: where it is and what is wrong."""
     notes: list[str] = field(default_factory=list)
-    """A line for each part of another tool's file that has no counterpart here."""
+    """A line for each part of another tool's file without a counterpart here, and for the columns taken."""
     source: PromptsSource = field(default_factory=PromptsSource)
 
     def without_places(self) -> Prompts:
@@ -202,6 +203,9 @@ def _loaded(
         lines = [line for line in entry.unread if (entry.where, line) not in noted]
         noted.update((entry.where, line) for line in lines)
         loaded.notes.extend(f"{entry.where}: entry {number}: {line}" for line in lines)
+        if entry.read_as and ("", entry.read_as) not in noted:
+            noted.add(("", entry.read_as))
+            loaded.notes.append(f"{entry.where}: {entry.read_as}")
         try:
             if entry.problem:
                 raise ValueError(entry.problem)
