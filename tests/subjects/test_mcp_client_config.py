@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from typing import Any
 
 import pytest
@@ -89,6 +90,63 @@ def test_wrapped_server_is_unchanged() -> None:
     again = wrapped(once.data)
     assert (again.data, again.links) == (once.data, {})
     assert again.left == ["files: already goes through a lab"]
+
+
+CODEX = """\
+model = "gpt-x"
+since = 2026-01-02
+[mcp_servers."my ctx"]
+command = "npx"
+args = ["-y", "a\\"b", "\\u007f"]  # as it was
+env = { "KEY" = "v" }
+[mcp_servers.far]
+url = "https://mcp.example.test/mcp"
+[[profiles]]
+limits = {n = 1.5, on = true}
+"""
+
+
+def test_codex_file_is_written_back_as_toml() -> None:
+    config = wrap_servers(read_client_config(CODEX, "config.toml"), "config.toml", PROGRAM, "", lambda _: "")
+    result = tomllib.loads(config.text("config.toml"))
+    ctx = result["mcp_servers"]["my ctx"]
+    assert [ctx["command"], *ctx["args"]] == [
+        *PROGRAM, "--link", "my_ctx", "--", "npx", "-y", 'a"b', "\x7f",
+    ]  # fmt: skip
+    ctx |= {"command": "npx", "args": ["-y", 'a"b', "\x7f"]}
+    assert result == tomllib.loads(CODEX)
+    assert [line.partition(":")[0] for line in config.left] == ["far"]
+
+
+def test_opencode_command_stays_one_list() -> None:
+    far = {"type": "remote", "url": "https://mcp.example.test/mcp", "headers": {"X-Key": "{env:FAR}"}}
+    local = {"type": "local", "command": ["npx", "ctx", "{env:KEY}"], "environment": {"A": "b"}}
+    config = wrapped({"provider": {}, "mcp": {"ctx": local, "far": far}}, address="http://127.0.0.1:1/mcp")
+    command = [*PROGRAM, "--link", "ctx", "--", "npx", "ctx", "{env:KEY}"]
+    assert config.data["mcp"]["ctx"] == local | {"command": command}
+    assert config.data["mcp"]["far"] == far | {"url": "http://127.0.0.1:1/mcp"}
+    assert list(config.links) == config.wrapped == ["ctx", "far"]
+
+
+ODD: list[tuple[Any, str]] = [
+    ({"link": "https://mcp.example.test/mcp"}, "mcpServers.odd: missing command or url"),
+    (
+        {"type": "http", "url": "${API_BASE_URL:-https://api.example.test}/mcp"},
+        "mcpServers.odd.url: has the variable ${API_BASE_URL:-https://api.example.test}, which only the"
+        " client knows: put in its value",
+    ),
+    ({"url": "{env:BASE}/mcp"}, "mcpServers.odd.url: has the variable {env:BASE}, which only the client"
+        " knows: put in its value"),
+    ("npx", 'mcpServers.odd: must be an object, not "npx"'),
+    ({"command": []}, "mcpServers.odd.command: must be the name of a program"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("server", "reason"), ODD)
+def test_odd_server_is_left_and_the_others_wrapped(server: Any, reason: str) -> None:
+    config = wrapped({"mcpServers": {"odd": server, "files": FILES}})
+    assert config.data == {"mcpServers": {"odd": server, "files": WRAPPED}}
+    assert (config.wrapped, list(config.links), config.left) == (["files"], ["files"], [reason])
 
 
 @pytest.mark.parametrize(

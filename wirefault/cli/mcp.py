@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ _PATH = click.Path(path_type=Path)
     "--config",
     type=_PATH,
     metavar="FILE",
-    help="Print this client's configuration with every server behind the lab (mcpServers, servers).",
+    help="Print this client's configuration (JSON or TOML) with every server behind the lab.",
 )
 @option("--wiring", type=_PATH, metavar="FILE", help="With --config: write the wiring that the lab needs.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
@@ -80,7 +79,7 @@ def _print_wrapped(file: Path, wiring: Path | None, lab: str) -> None:
             raise InputError(f"--wiring {wiring}: this file exists; name a new one") from None
         except OSError as error:
             raise InputError(f"--wiring {wiring}: cannot be written: {error.strerror}") from None
-    click.echo(json.dumps(wrapped.data, indent=2, ensure_ascii=False))
+    click.echo(wrapped.text(str(file)))
     click.echo(f"behind the lab: {', '.join(wrapped.wrapped) or 'none'}", err=True)
     for line in wrapped.left:
         click.echo(f"left as it is: {line}", err=True)
