@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import unittest
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from _pytest.unittest import TestCaseFunction
 
 if TYPE_CHECKING:
     from wirefault.experiments.report import ExperimentReport
@@ -137,12 +139,21 @@ def session_seed(config: pytest.Config) -> int:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> None:
     """Let each marked test use the fixture, so that it comes before the test's own ones."""
-    if not isinstance(collector, pytest.Module | pytest.Class) or not collector.istestfunction(obj, name):
+    if not isinstance(collector, pytest.Module | pytest.Class):
         return
-    own = getattr(obj, "pytestmark", ())
-    marks = own if isinstance(own, list | tuple) else (own,)
-    if collector.get_closest_marker(MARKER) or any(getattr(m, "name", "") == MARKER for m in marks):
-        pytest.mark.usefixtures("wirefault")(obj)
+    functions: list[Any] = [obj] if collector.istestfunction(obj, name) else []
+    outer = collector.get_closest_marker(MARKER) is not None
+    if isinstance(obj, type) and issubclass(obj, unittest.TestCase):  # pytest asks only about the class
+        functions = [getattr(obj, each) for each in unittest.defaultTestLoader.getTestCaseNames(obj)]
+        outer = outer or any(_is_marked(vars(base)) for base in obj.__mro__)
+    for function in functions:
+        if outer or _is_marked(getattr(function, "__dict__", {})):
+            pytest.mark.usefixtures("wirefault")(function)
+
+
+def _is_marked(names: Mapping[str, Any]) -> bool:
+    own = names.get("pytestmark", ())
+    return any(getattr(m, "name", "") == MARKER for m in (own if isinstance(own, list | tuple) else (own,)))
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -186,7 +197,10 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     if item.get_closest_marker(MARKER) is None:
         return (yield)
     with _marked_tests(item.config).episode(item):
-        return (yield)
+        result = yield
+        if isinstance(item, TestCaseFunction) and item._excinfo:
+            raise item._excinfo[0].value  # unittest keeps it back; the test's own report shows it
+        return result
 
 
 def _marked_tests(config: pytest.Config) -> MarkedTests:

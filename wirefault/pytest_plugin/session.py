@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.unittest import TestCaseFunction
 
 from wirefault.core.errors import InputError, UserError
 from wirefault.core.files import OUTPUT_FOLDER
@@ -90,6 +91,8 @@ class MarkedTests:
             except InputError as error:
                 pytest.fail(f"@pytest.mark.{MARKER}: {error}", pytrace=False)
             self._marks[item.nodeid] = mark
+            if isinstance(item, TestCaseFunction) and marker.kwargs.get("repeats", 1) > 1:
+                pytest.fail(f"@pytest.mark.{MARKER}: repeats: not on a unittest.TestCase", pytrace=False)
         with lab_failures(), lab.tap.active():
             yield Wirefault(lab, configuration, self.seed, episode_key(item.nodeid))
 
