@@ -78,7 +78,10 @@ def plan_command(
     max_time: str | None,
     max_cost: float | None,
 ) -> None:
-    """Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing."""
+    """Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing.
+
+    A target in Python is imported; what a file names, such as a function that judges, is only read.
+    """
     changes = experiment_changes(seed, repeats, changed, only)
     changes |= sequential_changes(until_decided, max_episodes, max_time, max_cost)
     show_plans(plans_of(targets, RunOptions(changes=changes, filters=filters)))

@@ -22,6 +22,7 @@ from wirefault.cli.results import show_page, show_tournament, show_verdict
 from wirefault.cli.saved import explained_file_errors, saved_anew
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
+from wirefault.experiments.assertions.registry import load_functions
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import files_meant
@@ -69,6 +70,7 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
             raise InputError(f"{option} {file}: no folder {file.parent}")
     for plan in plans:
         _check_place(plan.experiment, how)
+        load_functions(entry for arm in plan.arms for entry in arm.assertions)
         if how.engine == "local" and not plan.subject:  # another machine may have what is missing here
             check_program(plan.configuration.wiring, plan.configuration.environ)
     if how.reports is not None:

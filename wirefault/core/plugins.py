@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
@@ -144,6 +145,76 @@ def load_function(name: str) -> Callable[..., object]:
     if not callable(function):
         raise ValueError(f"{name}: unknown function")
     return cast(Callable[..., object], function)
+
+
+def check_function(name: str) -> None:
+    """Check by its source that the function exists; nothing of it runs. Raises ``ValueError`` otherwise.
+
+    A module without Python source, such as an extension, is found but not searched.
+    """
+    module_name, _, attribute = name.rpartition(":")
+    loaded = sys.modules.get(module_name)
+    if loaded is not None:
+        known = callable(getattr(loaded, attribute, None))
+    else:
+        try:
+            source = _source(module_name)
+            known = source is None or _defines(ast.parse(source), attribute)
+        except (ImportError, OSError, SyntaxError, ValueError, RecursionError) as error:
+            raise ValueError(f"{name} cannot be loaded: {type(error).__name__}: {error}") from None
+    if not known:
+        raise ValueError(f"{name}: unknown function")
+
+
+def _source(module_name: str) -> bytes | None:
+    """Return the source of a file or a module; None for a module without one."""
+    if module_name.endswith(".py"):
+        return Path(module_name).read_bytes()
+    place, path = _found_module(module_name)
+    if place is None:
+        return b"" if path is not None else None  # a folder without __init__.py
+    return Path(place).read_bytes() if place.endswith(".py") else None
+
+
+def _found_module(name: str) -> tuple[str | None, Sequence[str] | None]:
+    """Return the module's file and the folders of its submodules. Unlike ``find_spec``, imports no parent."""
+    parent, _, _ = name.rpartition(".")
+    folders = _found_module(parent)[1] if parent else None
+    if parent and folders is None:
+        raise ModuleNotFoundError(f"No module named {name!r}; {parent!r} is not a package")
+    before = list(sys.path)
+    sys.path.insert(
+        0, str(Path.cwd())
+    )  # only while searching: a file here must not shadow what this process imports later
+    try:
+        spec = next((spec for each in sys.meta_path if (spec := each.find_spec(name, folders))), None)
+    finally:
+        sys.path[:] = before
+    if spec is None:
+        raise ModuleNotFoundError(f"No module named {name!r}")
+    within = spec.submodule_search_locations
+    return (spec.origin if spec.has_location else None), None if within is None else list(within)
+
+
+def _defines(tree: ast.Module, name: str) -> bool:
+    """Return whether the module binds the name, or may: by a star import or a ``__getattr__``."""
+    names: set[str] = set()
+    for node in _of_module(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name.partition(".")[0])
+    return not names.isdisjoint((name, "*", "__getattr__"))
+
+
+def _of_module(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes of the module's own scope."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+            yield from _of_module(child)
 
 
 _HERE = "wirefault_functions_of_this_process"

@@ -334,7 +334,10 @@ def _chain_alterations(logs: Path, path: Path) -> Iterator[str]:
 def _run_alterations(logs: Path, run_id: str) -> Iterator[str]:
     try:
         history = read_history(logs, run_id)
-    except (HistoryError, OSError):  # reported by the command that reads it
+    except (HistoryError, FileNotFoundError):  # reported by the command that reads it
+        return
+    except OSError as error:
+        yield f"{logs / 'runs' / run_id}:1: cannot be read: {error}"
         return
     for alteration in history.integrity.alterations:
         yield f"{history.folder}/{alteration}"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from wirefault.core.lab_folder import sample_prompts
+from wirefault.core.plugins import check_function
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.configuration import Configuration
@@ -42,7 +43,7 @@ def experiment_prompts(source_file: ExperimentFile, configuration: Configuration
     # a named subject is unknown until it is opened, and a function takes turns
     if not source_file.experiment.subject:
         check_turns(loaded, holds_conversations(configuration.wiring.subject))
-    check_next_turns(loaded)
+    check_next_turns(loaded, check_function)
     return loaded
 
 

@@ -243,12 +243,12 @@ def check_tool_links(prompts: Prompts, known: Sequence[str]) -> None:
             )
 
 
-def check_next_turns(prompts: Prompts) -> None:
-    """Load the functions that make turns, once each. Raises ``PromptsError`` if one is missing."""
+def check_next_turns(prompts: Prompts, check: Callable[[str], object] = load_function) -> None:
+    """Load the functions that make turns, or ``check`` them. Raises ``PromptsError`` if one is missing."""
     makers = {prompt.next_turn.function: prompt for prompt in prompts.entries if prompt.next_turn}
     for function, prompt in makers.items():
         try:
-            load_function(function)
+            check(function)
         except ValueError as error:
             raise PromptsError(f"{prompts.source.file}: entry {prompt.place}: next_turn: {error}") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,36 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.wiring.links import Links
 from wirefault.wiring.wiring import Wiring, lab_wiring
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def polite(e): ...",
+        "if 1:\n    from json import loads as polite",
+        "polite = print",
+        "from json import *",
+    ],
+)
+def test_plan_finds_functions_without_running_them(tmp_path: Path, source: str, monkeypatch) -> None:
+    """Reading a stranger's experiment is safe, whatever its Python does when it is imported."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pack").mkdir()
+    for path in ("here.py", "pack/__init__.py", "pack/judge.py"):
+        (tmp_path / path).write_text(f"open('ran', 'w')\n{source}\n")
+    file = written(tmp_path, "    - callable: here.py:polite\n    - callable: pack.judge:polite\n")
+    asking = [
+        {"id": "x", "prompt": "x", "next_turn": "pack.judge:polite"},
+        {"id": "y", "prompt": "y", "next_turn": "here.py:polite"},
+    ]
+    file.write_text(file.read_text() + f"prompts: {asking}\n")
+    for command in (["plan", "e.yaml"], ["run", "--dry-run", "e.yaml"]):
+        shown = CliRunner().invoke(main, command)
+        assert shown.exit_code == 0, shown.output
+    assert not (tmp_path / "ran").exists() and str(tmp_path) not in sys.path
+    (tmp_path / "here.py").write_text("raise SystemExit")
+    (tmp_path / "pack" / "judge.py").write_text(f"{source}\nraise SystemExit")
+    assert "polite" in CliRunner().invoke(main, ["run", "e.yaml"]).output
 
 
 @pytest.mark.parametrize(

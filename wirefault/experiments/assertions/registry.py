@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +20,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from wirefault.core.errors import nearest
+from wirefault.core.errors import InputError, nearest
 from wirefault.core.plain_data import short_repr
 from wirefault.core.plugins import (
     any_function_name,
+    check_function,
     checked_function_name,
     load_function,
     located_function,
@@ -224,15 +225,26 @@ def entry_of(value: AssertionEntry | Assertion | Callable[..., Any]) -> Assertio
 def located(entry: AssertionEntry, folder: Path, known: NamesOfWiring) -> AssertionEntry:
     """The entry with the path of its function resolved in that folder.
 
-    Raises ``ValueError`` if the function cannot be loaded or a name is not ``known``.
+    Runs nothing. Raises ``ValueError`` if the function is not found or a name is not ``known``.
     """
     assertion = parse_assertion(entry)
     check_names(assertion, known)
     if not isinstance(assertion, CallableAssertion):
         return entry
     function = located_function(assertion.function, folder)
-    load_function(function)
+    check_function(function)
     return entry_of(assertion.model_copy(update={"function": function}))
+
+
+def load_functions(entries: Iterable[AssertionEntry]) -> None:
+    """Load the functions of the assertions. Raises ``InputError`` if one cannot be."""
+    for entry in entries:
+        assertion = parse_assertion(entry)
+        if isinstance(assertion, CallableAssertion):
+            try:
+                load_function(assertion.function)
+            except ValueError as error:
+                raise InputError(f"assertions: {error}") from None
 
 
 def statement_of(entry: AssertionEntry) -> str:
