@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
+from wirefault.core.errors import InputError
 from wirefault.experiments.archive import archived_names, extracted
 from wirefault.experiments.evidence import evidence_of
 from wirefault.memory.histories import recorded_episodes
@@ -76,3 +78,31 @@ def test_foreign_archive_is_refused(logs: Path) -> None:
     (logs / "archive.zip").write_text("not an archive", encoding="utf-8")
     refused = archive("--keep", "0")
     assert "archive.zip: cannot be read" in refused.stderr and (logs / "runs" / OLD).exists()
+
+
+def test_planted_archive_removes_no_evidence(logs: Path) -> None:
+    """A member with a run's name is no copy of the run."""
+    with zipfile.ZipFile(logs / "archive.zip", "w") as planted:
+        planted.writestr(f"{OLD}/runs/{OLD}/other", "")
+    refused = archive("--keep", "0")
+    assert refused.exit_code == 64 and f"archive.zip: has {OLD} without runs/{OLD}/" in refused.stderr
+    assert len(list((logs / "runs").iterdir())) == 3
+
+
+def test_archive_is_unpacked_within_bounds(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wirefault.experiments.archive._MAX_BYTES", 1000)
+    with zipfile.ZipFile(logs / "archive.zip", "w", zipfile.ZIP_DEFLATED) as planted:
+        planted.writestr("bomb/runs/a", b"0" * 600)
+        planted.writestr("bomb/runs/b", b"0" * 600)
+    with pytest.raises(InputError, match="bomb has more than 1000 bytes"), extracted(logs, "bomb"):
+        pass
+
+
+@pytest.mark.parametrize("flag", [0x1, 0x20], ids=["encrypted", "patched"])
+def test_member_that_cannot_be_unpacked_is_one_line(logs: Path, flag: int) -> None:
+    with zipfile.ZipFile(logs / "archive.zip", "w") as planted:
+        planted.writestr(f"{OLD}/runs/a", b"0")
+    data = bytearray((logs / "archive.zip").read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= flag
+    (logs / "archive.zip").write_bytes(data)
+    assert "archive.zip: cannot be read" in archive("--keep", "0").stderr

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import lzma
 import os
 import shutil
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import BinaryIO
@@ -20,19 +24,24 @@ from wirefault.history.writer import MAX_HISTORY_BYTES
 ARCHIVE = "archive.zip"
 # charts and pages are drawn again from the histories
 _FOLDERS = ("experiments", "runs")
+# of one run or experiment, unpacked
+_MAX_BYTES = 16 * MAX_HISTORY_BYTES
 
 
 def archive_runs(logs: Path, items: Sequence[StoredRun]) -> None:
     """Move these into the archive, each below its name.
 
     The archive is replaced whole, and nothing is removed before its copy was read back unaltered. A run that
-    the archive has already, since a process was killed while it removed it, is only removed. Raises
-    ``InputError``, or ``AlteredError`` if a recorded file was altered.
+    the archive has already, since a process was killed while it removed it, is only removed, if the archive
+    has each of its files. Raises ``InputError``, or ``AlteredError`` if a recorded file was altered.
     """
     archived = set(archived_names(logs))
     fresh = [item for item in items if item.name not in archived]
     for item in fresh:
         evidence_of(logs, item.name).require_unaltered()
+    for item in items:
+        if item.name in archived:
+            _require_archived(logs, item)
     target = logs / ARCHIVE
     temporary = target.with_name(f".{ARCHIVE}.{os.urandom(4).hex()}")
     try:
@@ -80,30 +89,55 @@ def extracted(logs: Path, name: str) -> Iterator[Path]:
         raise InputError(f"{logs / ARCHIVE}: cannot be read: {error}; move it away") from None
 
 
+def _require_archived(logs: Path, item: StoredRun) -> None:
+    """Raise ``InputError`` unless the archive has an equal copy of each file that ``_add`` would add."""
+    with extracted(logs, item.name) as copy:
+        for path, file in _recorded(logs, item):
+            archived = copy / path
+            with file:
+                recorded = hashlib.file_digest(file, "sha256").digest()
+            if not archived.is_file() or hashlib.sha256(archived.read_bytes()).digest() != recorded:
+                raise InputError(
+                    f"{logs / ARCHIVE}: has {item.name} without {path}, or another one: nothing was removed."
+                    " Move the archive away"
+                )
+
+
 def _opened(logs: Path) -> BinaryIO:
     return os.fdopen(open_shared(logs, logs / ARCHIVE, os.O_RDONLY), "rb")
 
 
 def _add(archive: zipfile.ZipFile, logs: Path, item: StoredRun) -> None:
-    """Add the files of its histories; links, pipes and unreadable files of the subject are left out."""
+    for path, file in _recorded(logs, item):
+        with file, archive.open(f"{item.name}/{path.as_posix()}", "w", force_zip64=True) as member:
+            shutil.copyfileobj(file, member)
+
+
+def _recorded(logs: Path, item: StoredRun) -> Iterator[tuple[Path, BufferedReader]]:
+    """Open the files of its histories, one after the other, with their paths below ``logs``.
+
+    Links, pipes and unreadable files of the subject are left out.
+    """
     for path in (path for folder in item.paths for path in files_below(logs, folder)):
         relative = path.relative_to(logs)
-        if relative.parts[0] not in _FOLDERS:
-            continue
-        left_out = (UnsafeFileError, PermissionError) if is_attempt_file(logs, path) else ()
-        with (
-            suppress(*left_out),
-            open_recorded(logs, path) as file,
-            archive.open(f"{item.name}/{relative.as_posix()}", "w", force_zip64=True) as member,
-        ):
-            shutil.copyfileobj(file, member)
+        if relative.parts[0] in _FOLDERS:
+            left_out = (UnsafeFileError, PermissionError) if is_attempt_file(logs, path) else ()
+            with suppress(*left_out):
+                yield relative, open_recorded(logs, path)
 
 
 @contextmanager
 def _extracted(archive: zipfile.ZipFile, name: str) -> Iterator[Path]:
+    members = [each for each in archive.infolist() if each.filename.startswith(f"{name}/")]
+    if sum(each.file_size for each in members) > _MAX_BYTES:
+        raise InputError(f"{ARCHIVE}: {name} has more than {_MAX_BYTES} bytes: not unpacked; move it away")
     with TemporaryDirectory(prefix="wirefault-") as folder:
-        for member in archive.infolist():
-            # zipfile leaves out `..` and roots, and writes regular files alone
-            if member.filename.startswith(f"{name}/") and member.file_size <= MAX_HISTORY_BYTES:
-                archive.extract(member, folder)
+        try:
+            for member in members:
+                # zipfile leaves out `..` and roots, writes regular files alone, and no more than file_size
+                if member.file_size <= MAX_HISTORY_BYTES:
+                    archive.extract(member, folder)
+        # an encrypted member, an unknown or broken compression, a file that is a folder in another name
+        except (RuntimeError, zlib.error, lzma.LZMAError, EOFError, OSError, ValueError) as error:
+            raise zipfile.BadZipFile(f"{name}: {error}") from None
         yield Path(folder).resolve() / name

@@ -14,8 +14,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, BinaryIO, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -213,7 +214,7 @@ def is_attempt_file(logs: Path, path: Path) -> bool:
     return path.relative_to(logs).parts[2:3] == (_ATTEMPTS,)
 
 
-def open_recorded(logs: Path, path: Path) -> BinaryIO:
+def open_recorded(logs: Path, path: Path) -> BufferedReader:
     """Open a recorded file. Raises ``OSError`` for a link or a pipe.
 
     Only a file of the subject may have several names: package managers make hard links.
