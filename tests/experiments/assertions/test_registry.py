@@ -48,8 +48,8 @@ def test_plan_finds_functions_without_running_them(tmp_path: Path, source: str, 
     ]
     file.write_text(file.read_text() + f"prompts: {asking}\n")
     for command in (["plan", "e.yaml"], ["run", "--dry-run", "e.yaml"]):
-        shown = CliRunner().invoke(main, command)
-        assert shown.exit_code == 0, shown.output
+        result = CliRunner().invoke(main, command)
+        assert result.exit_code == 0, result.output
     assert not (tmp_path / "ran").exists() and str(tmp_path) not in sys.path
     (tmp_path / "here.py").write_text("raise SystemExit")
     (tmp_path / "pack" / "judge.py").write_text(f"{source}\nraise SystemExit")
