@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.support import ROOT
 
-PROJECT = "wirefault-test-"  # and the process id of the session
+# then a name and "-", and the process id of the session, without which other sessions take it for an orphan
+PROJECT = "wirefault-test-"
 IMAGE = "wirefault-under-test"
 V1, V2 = ("docker-compose",), ("docker", "compose")
 # how long one command of the engine may take on a busy machine, and a build that fetches its packages

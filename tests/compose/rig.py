@@ -60,8 +60,9 @@ def copy_clone(folder: Path) -> None:
 
 def environment(name: str = "") -> dict[str, str]:
     """The user's environment without settings of the lab, plus variables that let two labs run on one
-    machine.
+    machine. A ``name`` ends with a hyphen.
     """
+    assert not name or name.endswith("-")
     own_variables = {
         key: value
         for key, value in os.environ.items()

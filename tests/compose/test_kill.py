@@ -85,7 +85,7 @@ def project(
     engine: None, shop: tuple[str, Counter[str]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Path]:
     """The folder of a user's project whose agent runs in a container, on this machine's network."""
-    folder, name = tmp_path_factory.mktemp("killed"), f"{PROJECT}killed{os.getpid()}"
+    folder, name = tmp_path_factory.mktemp("killed"), f"{PROJECT}killed-{os.getpid()}"
     folder.chmod(0o755)
     with bind(FREE) as listener:
         port = bound_address(listener).port

@@ -89,7 +89,7 @@ def test_up_in_pipeline_ends_with_run(lab: Lab, option: str, prob: str, code: in
 
 def test_second_lab_needs_separate_folder(lab: Lab) -> None:
     lab.up()
-    other = Lab(lab.folder, environment("other"), lab.generation)
+    other = Lab(lab.folder, environment("other-"), lab.generation)
     try:
         assert other.play("docker compose up -d").returncode != 0
         assert "another lab is up in this folder" in other.log("proxy_mgr")[-1]

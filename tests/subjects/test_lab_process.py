@@ -70,9 +70,10 @@ class Dying(LabProcess):
     def start(self) -> tuple[ProcessGroup, Channel]:
         self.starts += 1
         ours, theirs = socket.socketpair()
-        theirs.close()
         command = [sys.executable, "-c", "import sys; print('no more', file=sys.stderr); sys.exit(3)"]
-        self._process, self._channel = ProcessGroup(command, os.environ, Path.cwd()), Channel(ours)
+        with theirs:  # the process has the other copy: the channel ends when it does
+            self._process = ProcessGroup(command, os.environ, Path.cwd(), inherited=[theirs.fileno()])
+        self._channel = Channel(ours)
         return self._process, self._channel
 
 

@@ -6,7 +6,7 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,10 +14,11 @@ import pytest
 from tests.subjects.taps.ingress import AnsweringIngress
 from tests.subjects.taps.tapped import behind
 from tests.subjects.wired import Wired
-from tests.support import until
+from tests.support import PATIENCE_S, until
 from tests.upstream import FREE
 from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.history.events import Note, WentPastLab
+from wirefault.subjects.taps import watch
 from wirefault.subjects.taps.watch import (
     BypassTracker,
     Past,
@@ -31,25 +32,26 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells whose a socket is"),
 ]
 
-# Each is silent on its connection for as long as many looks take, and ends.
+# Each is silent on its connection while the sockets of its kind are looked at some times, and ends.
 _WAIT = """
-with contextlib.suppress(TimeoutError):
-    connection.settimeout(0.5)
-    connection.recv(1)
+import os, time
+looks = os.stat(os.environ["LOOKS"]).st_size
+while os.stat(os.environ["LOOKS"]).st_size < looks + 4:
+    time.sleep(0.005)
 """
 IGNORES = f"""
-import contextlib, socket, sys
+import socket, sys
 connection = socket.create_connection((sys.argv[1], int(sys.argv[2])))
 {_WAIT}
 """
 DATAGRAMS = f"""
-import contextlib, socket, sys
+import socket, sys
 connection = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 connection.connect((sys.argv[1], int(sys.argv[2])))
 {_WAIT}
 """
 ITSELF = f"""
-import contextlib, socket
+import socket
 server = socket.create_server(("127.0.0.1", 0))
 client, connection = socket.create_connection(server.getsockname()), server.accept()[0]
 {_WAIT}
@@ -69,14 +71,30 @@ def silent() -> Iterator[Address]:
         yield bound_address(listener)
 
 
+@pytest.fixture(autouse=True)
+def looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that grows by a byte when the owners of sockets are about to be looked up."""
+    file = tmp_path / "looks"
+    file.touch()
+    monkeypatch.setenv("LOOKS", str(file))
+
+    def counted(lab_pids: Collection[int] = ()) -> dict[int, str]:
+        with file.open("a") as opened:
+            opened.write(".")
+        return socket_owners(lab_pids)
+
+    monkeypatch.setattr(watch, "socket_owners", counted)
+    return file
+
+
 def past(wired: Wired, *command: str, **intercept: object) -> list[tuple[str, str, str, int]]:
-    """Where the command, which has a second to last, was seen to go past the lab."""
+    """Where the command was seen to go past the lab."""
     yaml = {
         "intercept": {"tap": "proxy", **intercept},
         "subject": {"command": list(command), "prompt": "none"},
     }
     with wired.opened(json.dumps(yaml)) as subject:
-        subject("", wired.context(attempt_time=1))
+        subject("", wired.context(attempt_time=PATIENCE_S))
     assert not [event for event in wired.events if isinstance(event, Note)]
     seen = [event for event in wired.events if isinstance(event, WentPastLab)]
     return [(f"{event.host}:{event.port}", event.protocol, event.program[:6], event.count) for event in seen]
@@ -143,6 +161,7 @@ def test_process_of_lab_does_not_count(silent: Address) -> None:
     with subprocess.Popen(command) as child:
         until(lambda: socket_owners().keys() - before, "it has a socket")
         assert not socket_owners([child.pid]).keys() - before
+        child.kill()
 
 
 def test_sockets_from_before_count_only_as_listeners() -> None:
