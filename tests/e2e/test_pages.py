@@ -60,7 +60,7 @@ EXCLUDED = {
         r"pip install .*": ("it needs a package index", ""),
         r"wirefault report .*": ("it needs a collector", "tests/report/telemetry/test_export.py"),
     },
-    "CONTRIBUTING.md": {r"make test(-fast)?( ARGS=tests/gateway)?": (SUITE, "")},
+    "CONTRIBUTING.md": {r"make test(-fast)?( ARGS=tests/gateway| EVERYTHING=1)?": (SUITE, "")},
     "docs/compose.md": {
         r"docker compose .* compose.direct.yaml up": (DOCKER, "tests/compose/test_settings.py"),
         r"SUBJECT_FOLDER=(.|\n)* up": (DOCKER, "tests/compose/test_subject.py"),

@@ -1,0 +1,125 @@
+"""Which tests a change reaches, by the import graph and by faults planted in each room."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import ROOT, share
+from tools import reach
+
+ROOMS = sorted(
+    {reach.room_of(str(file.relative_to(ROOT))) for file in ROOT.glob("wirefault/*/*.py")} - {None}
+)
+ROOMS += reach.PROGRAMS
+# imports every module that other tests name, without a room
+PLANT = """
+import sys
+from importlib import import_module
+room, *modules = sys.argv[1:]
+class Planted:
+    def find_spec(self, name, path=None, target=None):
+        if f"{name}.".startswith(f"{room}."):
+            raise ImportError("planted fault")
+sys.meta_path.insert(0, Planted())
+for module in modules:
+    import_module(module)
+"""
+MODULE = re.compile(r"\bwirefault(?:\.\w+)+")
+SELECTIVE = [room for room in ROOMS if room not in reach.REACH_ALL]
+
+
+def a_file(room: str) -> str:
+    return f"{room.replace('.', '/')}/some_file.py"
+
+
+@pytest.mark.parametrize("room", SELECTIVE)
+def test_room_reaches_own_tests_and_those_of_importing_rooms(room):
+    above, selected = reach.reached([a_file(room)])
+    importing = {
+        other for other in reach.rooms().modules if room in reach.rooms().find_upstream_modules(other)
+    }
+    assert importing | {room} == above
+    folders = [f"tests/{name.rpartition('.')[2]}/" for name in above]
+    assert {test for test in reach.TESTS if test.startswith(tuple(folders))} <= selected
+    assert {test for test in reach.TESTS if "subprocess" in reach.text_of(test)} <= selected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [room for number, room in enumerate(SELECTIVE) if share(number)])
+def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
+    _, selected = reach.reached([a_file(room)])
+    names = {name for test in set(reach.TESTS) - selected for name in MODULE.findall(reach.text_of(test))}
+    modules = [name for name in names if (ROOT / f"{name.replace('.', '/')}.py").is_file()]
+    assert modules
+    subprocess.run([sys.executable, "-c", PLANT, room, *modules], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "reaches", "reaches_not"),
+    [
+        ("tests/gateway/lab.py", "tests/gateway/test_bytes.py", "tests/stats/test_sequential.py"),
+        ("docs/faults.md", "tests/project/test_docs.py", "tests/stats/test_sequential.py"),
+        ("README.md", "tests/e2e/test_pages.py", "tests/stats/test_sequential.py"),
+        ("tests/stats/test_sequential.py", "tests/stats/test_sequential.py", "tests/gateway/test_bytes.py"),
+    ],
+)
+def test_other_files_reach_tests_that_read_them(path, reaches, reaches_not):
+    above, selected = reach.reached([path])
+    assert not above and reaches in selected and reaches_not not in selected
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["wirefault/core/files.py", "wirefault/history/events.py", "requirements.lock", "tests/support.py"],
+)
+def test_change_that_may_reach_everything_names_itself(path):
+    with pytest.raises(reach.Everything, match=path):
+        reach.reached([path])
+
+
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.setattr(reach, "ROOT", tmp_path)
+    monkeypatch.delenv("WIREFAULT_REQUIRE", raising=False)
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "a")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.org")
+    reach.git("init", "-q")
+    (tmp_path / "a.py").write_text("1\n", encoding="utf-8")
+    reach.git("add", "-A")
+    reach.git("commit", "-qm", "a")
+    yield tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_ci", [False, True])
+def test_record_of_full_run_leaves_only_later_changes(clone, monkeypatch, is_ci):
+    if is_ci:
+        monkeypatch.setenv("WIREFAULT_REQUIRE", "docker")
+        (clone / ".ci").mkdir()
+    else:
+        (clone / "a.py").write_text("2\n", encoding="utf-8")
+    with pytest.raises(reach.Everything, match="no full green run"):
+        reach.changed_files()
+    monkeypatch.setattr(sys, "argv", ["reach", "--record"])
+    reach.main()
+    assert reach.changed_files() == []
+    (clone / "b.py").write_text("new\n", encoding="utf-8")
+    assert reach.changed_files() == ["b.py"]
+    reach.git("add", "-A")
+    reach.git("commit", "-qm", "all")
+    assert reach.changed_files() == ["b.py"]
+    reach.git("tag", "v1")
+    with pytest.raises(reach.Everything, match="tag"):
+        reach.changed_files()
+    reach.git("tag", "-d", "v1")
+    for _ in range(reach.MAX_COMMITS):
+        reach.git("commit", "-q", "--allow-empty", "-m", "more")
+    with pytest.raises(reach.Everything, match="commits since"):
+        reach.changed_files()
