@@ -89,3 +89,14 @@ def test_bundle_does_not_overwrite(folder: Path) -> None:
     result = call("runs", "bundle", "latest", "mine.tar.gz")
     assert result.exit_code == 64 and "already exists" in result.output
     assert (folder / "mine.tar.gz").read_text() == "mine"
+
+
+@pytest.mark.parametrize("plan", ["{}", "nonsense"])
+def test_latest_passes_over_planted_plan(folder: Path, plan: str) -> None:
+    planted = folder / "logs" / "experiments" / "29991231-235959-ffffff"
+    planted.mkdir(parents=True)
+    (planted / "plan.json").write_text(plan)
+    for words in (["show", "latest"], ["report", "latest"], ["runs", "verify", "latest"]):
+        result = call(*words)
+        assert result.stdout == call(*words[:-1], NEW).stdout != ""
+        assert f"latest: {NEW}; passed over {planted.name}, not recorded by this user" in result.stderr

@@ -231,6 +231,9 @@ def test_token_is_needed_except_for_health_and_docs(server: Served) -> None:
     assert requests.get(f"{url}/health", timeout=PATIENCE_S).json()["status"] == "ok"
     page = requests.get(f"{url}/docs", timeout=PATIENCE_S).text
     assert "/api/v1/chat" in page and "<script" not in page
+    for path in ("/health", "/docs", "/openapi.json"):
+        foreign = requests.get(url + path, headers={"Host": "evil.example"}, timeout=PATIENCE_S)
+        assert (foreign.status_code, foreign.json()["error"]["code"]) == (403, "foreign_host")
     assert (
         "/api/v1/failure-scenarios" in requests.get(f"{url}/openapi.json", timeout=PATIENCE_S).json()["paths"]
     )

@@ -14,6 +14,7 @@ from wirefault.audit.answers import CleanRuns
 from wirefault.audit.question import QUESTIONS, Question
 from wirefault.core.errors import InputError
 from wirefault.core.files import names_in, replace_shared
+from wirefault.experiments.evidence import is_of_this_user
 from wirefault.experiments.index import read_document, saved_ids
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.settings.budgets import Price
@@ -105,9 +106,13 @@ def is_audit_id(logs: Path, name: str) -> bool:
 
 
 def latest_audit(logs: Path) -> str | None:
-    """Return the id of the newest saved audit that was to ask something; None if there is none."""
-    audits = (name for name in sorted(saved_ids(logs), reverse=True) if is_audit_id(logs, name))
-    return next((name for name in audits if not _is_dry_run(logs, name)), None)
+    """Return the id of the newest saved audit that was to ask something; None if there is none.
+
+    Audits of this user come before others.
+    """
+    audits = [name for name in sorted(saved_ids(logs), reverse=True) if is_audit_id(logs, name)]
+    audits = [name for name in audits if not _is_dry_run(logs, name)]
+    return next((name for name in audits if is_of_this_user(logs, name)), next(iter(audits), None))
 
 
 def _is_dry_run(logs: Path, name: str) -> bool:

@@ -176,7 +176,7 @@ def _newer(memory: Memory, out: Path | None) -> list[str]:
 
 
 def _source(memory: Memory, run: str, out: Path | None) -> str:
-    from wirefault.experiments.index import latest_id
+    from wirefault.experiments.evidence import latest_id
 
     sources = memory.sources()
     name = latest_id(logs_in(environ_below(out))) if run == "latest" else run

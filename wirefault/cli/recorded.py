@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirefault.cli.options import environ_below, logs_in
-from wirefault.experiments.index import latest_id, saved_ids
+from wirefault.experiments.index import saved_ids
 
 if TYPE_CHECKING:
     from wirefault.experiments.evidence import Evidence
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 def resolved_id(run: str, out: Path | None) -> str:
     """Return the id of a run or an experiment; ``latest`` is the newest. Raises ``InputError``."""
-    logs = logs_in(environ_below(out))
-    return latest_id(logs) if run == "latest" else run
+    if run != "latest":
+        return run
+    from wirefault.experiments.evidence import latest_id
+
+    return latest_id(logs_in(environ_below(out)))
 
 
 def recording_named(name: str, out: Path | None, files: Sequence[Path] = ()) -> Recording:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from wirefault.conversation.store import RedisValues, Store
 from wirefault.core.errors import UserError
+from wirefault.core.sqlite import check_files
 
 DATABASE, SESSIONS = "DATABASE_URL", "REDIS_URL"
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
@@ -33,12 +34,15 @@ class Databases:
 def open_databases(environ: Mapping[str, str], default: Path, clock: Callable[[], float]) -> Databases:
     """Open what the variables name, else the SQLite file ``default``.
 
-    Raises ``UserError`` for a URL of another kind, and for a server that does not answer.
+    Raises ``UserError`` for an unsafe file in the shared folder, for a URL of another kind, and for a server
+    that does not answer.
     """
     values, redis_answers = None, None
     if sessions := environ.get(SESSIONS):
         values, redis_answers = _redis(sessions)
     url = _database_url(environ.get(DATABASE, ""), default)
+    if url.database == str(default):
+        check_files(default)
     try:
         return Databases(Store(url.render_as_string(hide_password=False), clock, values), redis_answers)
     except SQLAlchemyError as error:

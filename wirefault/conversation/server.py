@@ -6,7 +6,7 @@ import asyncio
 import html
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from uuid import uuid4
 
 from pydantic import BaseModel, ValidationError
@@ -22,9 +22,10 @@ from wirefault.conversation.worker import Worker
 from wirefault.core.api_server import ApiError, api_app
 from wirefault.core.control_access import has_token
 from wirefault.core.errors import InputError
+from wirefault.core.sockets import names_loopback
 
 _Body = TypeVar("_Body", bound=BaseModel)
-_OPEN_PATHS = ("/health", "/docs", "/openapi.json")
+_OPEN_PATHS = ("/health",)
 
 
 class Api:
@@ -55,15 +56,16 @@ class Api:
         ]
         self._openapi = openapi([(method, path, text) for method, path, _, text in operations])
         routes = [Route(path, self._guarded(run), methods=[method]) for method, path, run, _ in operations]
-        routes += [Route("/openapi.json", self.schema), Route("/docs", self.docs)]
+        pages = {"/openapi.json": self.schema, "/docs": self.docs}
+        routes += [Route(path, _for_this_host(run)) for path, run in pages.items()]
         page = ChatPage(self._chat, self._token, self._say, self._forget)
         return api_app([*routes, *page.routes()])
 
     def _guarded(self, operation: Callable[[Request], Any]) -> Callable[[Request], Any]:
         async def guarded(request: Request) -> Response:
-            if request.url.path not in _OPEN_PATHS and not has_token(
-                request.headers.get("authorization", ""), self._token
-            ):
+            if request.url.path in _OPEN_PATHS:
+                _require_this_host(request)
+            elif not has_token(request.headers.get("authorization", ""), self._token):
                 raise ApiError(401, "unauthorized", "show the server's token: Authorization: Bearer TOKEN")
             return JSONResponse(await operation(request))
 
@@ -175,6 +177,21 @@ class Api:
 
     async def docs(self, request: Request) -> Response:
         return HTMLResponse(docs_page(self._openapi))
+
+
+def _require_this_host(request: Request) -> None:
+    """Raise ``ApiError`` for a ``Host`` that a page of another site may have bound to this address."""
+    host = request.headers.get("host", "")
+    if not names_loopback(host):
+        raise ApiError(403, "foreign_host", f"not meant for this lab: Host {host!r:.80}")
+
+
+def _for_this_host(operation: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    async def checked(request: Request) -> Response:
+        _require_this_host(request)
+        return cast(Response, await operation(request))
+
+    return checked
 
 
 def _health(check: Callable[[], bool]) -> str:

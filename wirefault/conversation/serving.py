@@ -5,6 +5,8 @@ from __future__ import annotations
 import fcntl
 import json
 import logging
+import os
+import re
 import secrets
 import socket
 import sys
@@ -21,9 +23,9 @@ from wirefault.conversation.modes import Odds, mode_named
 from wirefault.conversation.server import Api
 from wirefault.conversation.worker import Worker
 from wirefault.core.api_server import api_in_thread, wait_for_signal
-from wirefault.core.control_access import shared_secret
+from wirefault.core.control_access import own_secret
 from wirefault.core.errors import InputError, UserError, nearest
-from wirefault.core.files import write_whole
+from wirefault.core.files import open_shared, read_shared, replace_shared
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.redaction import Redaction
 from wirefault.core.sockets import LOOPBACK, Address, bind_or_replace, bound_address
@@ -32,6 +34,8 @@ from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.configuration import Configuration
 
 TOKEN_FILE = "conversation.token"
+_RUN_ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}")
+_MAX_RUN_BYTES = 4096
 # as other conversation labs call them
 _NAMES = {"AI_BASE_URL": "MODEL_BASE_URL", "AI_MODEL": "GROQ_MODEL", "AI_API_KEY": "MODEL_API_KEY"}
 
@@ -42,15 +46,21 @@ LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 def run_of(state: Path, clock: Callable[[], float] = time.time) -> str:
     """Return the id of the run of all servers with this ``state`` folder; the first one draws it.
 
-    Sessions keep their worlds and their idempotency keys, which depend on the run's id.
+    Sessions keep their worlds and their idempotency keys, which depend on the run's id. Raises ``UserError``
+    for a file that the lab did not write, and ``OSError``.
     """
     file = state / "conversation.json"
-    if file.exists():
-        return str(json.loads(file.read_text(encoding="utf-8"))["run_id"])
-    run_id = new_run_id(clock)
-    state.mkdir(parents=True, exist_ok=True)
-    write_whole(file, json.dumps({"run_id": run_id}).encode())
-    return run_id
+    try:
+        stored = json.loads(read_shared(state, file, _MAX_RUN_BYTES))["run_id"]
+        if _RUN_ID.fullmatch(stored):
+            return str(stored)
+    except FileNotFoundError:
+        run_id = new_run_id(clock)
+        replace_shared(state, file, json.dumps({"run_id": run_id}).encode())
+        return run_id
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise UserError(f"{file}: not written by `wirefault lab serve`: move it away")
 
 
 def new_run_id(clock: Callable[[], float] = time.time) -> str:
@@ -131,14 +141,15 @@ def serve_conversations(
         databases = open_databases(configuration.environ, state / "conversations.db", time.time)
         stack.callback(databases.close)
         chat = Chat(databases.store, time.time, Odds(multiplier), forced, probabilistic)
-        listener = bind_or_replace(Address(host, port))
+        listener = stack.enter_context(bind_or_replace(Address(host, port)))
         serve(configuration, toxiproxy, chat, listener, say, bound, databases.redis_answers, show)
 
 
 @contextmanager
 def only_server(state: Path) -> Iterator[None]:
     """Hold the folder's lock. Raises ``UserError`` if another server has it."""
-    with (state / "conversation.lock").open("a") as file:
+    flags = os.O_RDWR | os.O_CREAT
+    with os.fdopen(open_shared(state, state / "conversation.lock", flags), "rb+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -162,7 +173,7 @@ def serve(
     """
     state = configuration.state.parent
     run_id = run_of(state)
-    token = shared_secret(state / TOKEN_FILE)
+    token = own_secret(state, state / TOKEN_FILE)
     with Lab(configuration, toxiproxy) as lab:
         environ = {**configuration.environ, TOPOLOGY_VARIABLE: str(lab.topology_path)}
         configuration = replace(configuration, environ=environ, topology=lab.topology)

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
+from wirefault.core.files import UnsafeFileError, open_shared
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -53,9 +55,28 @@ def inherited_token(environ: Mapping[str, str]) -> str:
     raise ValueError(f"missing the lab's token: neither {TOKEN_DESCRIPTOR} nor {TOKEN_FILE} is set")
 
 
+def own_secret(root: Path, path: Path) -> str:
+    """Return the secret of a file below the shared folder ``root`` that only this user can read.
+
+    The first call draws it. Raises ``UnsafeFileError`` for a file that others own or read, or ``OSError``.
+    """
+    descriptor = open_shared(root, path, os.O_RDWR | os.O_CREAT, 0o600)
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077 or status.st_size > _MAX_TOKEN:
+        os.close(descriptor)
+        raise UnsafeFileError(
+            f"{path} is not a token that only you can read: refusing to use it. Inspect it and move it away"
+        )
+    return _secret_in(descriptor)
+
+
 def shared_secret(path: Path) -> str:
     """Return the file's secret; the first of several processes draws it. Raises ``OSError``."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return _secret_in(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+
+
+def _secret_in(descriptor: int) -> str:
+    """Return the secret of a file, drawn if it is empty, and close it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if not os.fstat(descriptor).st_size:

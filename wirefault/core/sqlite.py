@@ -37,7 +37,7 @@ def connect(path: Path) -> sqlite3.Connection:
     ``sqlite3.Error``, including ``UnsafeDatabaseError``.
     """
     make_output_folder(path.parent)
-    _check_files(path)
+    check_files(path)
     database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     database.row_factory = sqlite3.Row
     try:
@@ -64,7 +64,7 @@ def check_owner(path: Path, table: str) -> None:
     ``table``: a table that every database of this kind has. Call it before this process opens the database:
     closing the file would release its locks. Other problems are reported on first use.
     """
-    _check_files(path)
+    check_files(path)
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_SIZE)
@@ -93,8 +93,11 @@ def _foreign(path: Path, reason: str) -> UnsafeDatabaseError:
     )
 
 
-def _check_files(path: Path) -> None:
-    """Check the files without opening the database: closing it would release this process's locks on it."""
+def check_files(path: Path) -> None:
+    """Check the files without opening the database: closing it would release this process's locks on it.
+
+    Raises ``UnsafeDatabaseError``.
+    """
     journal = path.with_name(path.name + "-journal")
     try:
         for suffix in ("", *_SIDE_FILES):

@@ -32,10 +32,11 @@ from wirefault.core.files import (
     replace_shared,
 )
 from wirefault.core.signing import Signature, is_signed, own_key, sign, trusted_keys
-from wirefault.experiments.index import VERDICT, run_ids_of, saved_ids
+from wirefault.experiments.index import VERDICT, ids_by_age, run_ids_of, saved_ids
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.history.writer import MAX_HISTORY_BYTES
+from wirefault.lab.process import print_to_stderr
 
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
@@ -175,6 +176,36 @@ def evidence_of(logs: Path, name: str) -> Evidence:
         return Evidence("altered", alterations, manifest.key)
     state: State = "in progress" if not manifest.complete else "signed" if trusted else "whole"
     return Evidence(state, (), manifest.key, is_own)
+
+
+def latest_id(logs: Path) -> str:
+    """Return the newest recording of this user, or of any user if there is none. Raises ``InputError``.
+
+    Others, which a container may have planted with a later date, are passed over with a line on stderr.
+    """
+    names = ids_by_age(logs)
+    latest = next((name for name in names if is_of_this_user(logs, name)), names[0])
+    if passed := names[: names.index(latest)]:
+        more = f" and {len(passed) - 1} more" if passed[1:] else ""
+        print_to_stderr(f"latest: {latest}; passed over {passed[0]}{more}, not recorded by this user")
+    return latest
+
+
+def is_of_this_user(logs: Path, name: str) -> bool:
+    """Return whether this user's key or a trusted one signed the recording.
+
+    A lone run without a signature, such as one that was killed, counts if the user owns it and it is whole.
+    """
+    home = _home(logs, name)
+    try:
+        manifest = _Manifest.model_validate_json(_read(logs, home / MANIFEST, MAX_MANIFEST_BYTES))
+    except FileNotFoundError:
+        is_lone = home.parent.name == "runs" and home.lstat().st_uid == os.geteuid()
+        return is_lone and not evidence_of(logs, name).alterations
+    except (ValidationError, OSError):
+        return False
+    signed = is_signed(manifest.signed_bytes(), Signature(manifest.key, manifest.signature))
+    return manifest.id == home.name and signed and manifest.key in {own_key(), *trusted_keys()}
 
 
 def owner_of(logs: Path, name: str) -> str:

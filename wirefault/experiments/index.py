@@ -84,12 +84,12 @@ def lone_runs(logs: Path) -> list[str]:
     return [name for name in names if not name.startswith((*prefixes, LIVE))]
 
 
-def latest_id(logs: Path) -> str:
-    """The newest experiment or lone run: ids begin with the time. Raises ``InputError``."""
+def ids_by_age(logs: Path) -> list[str]:
+    """The experiments and lone runs, newest first. Ids begin with the time. Raises ``InputError`` if none."""
     names = [*saved_ids(logs), *lone_runs(logs)]
     if not names:
         raise InputError(f"{logs}: no runs; start one with: wirefault demo")
-    return max(names)
+    return sorted(names, reverse=True)
 
 
 @dataclass(frozen=True)

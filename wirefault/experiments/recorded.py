@@ -11,10 +11,10 @@ from pathlib import Path
 from wirefault.core.errors import InputError, UserError, nearest
 from wirefault.experiments.arms import ArmFacts, facts_of_one, read_arm
 from wirefault.experiments.assertions.on_arm import Asserted
-from wirefault.experiments.evidence import Evidence, evidence_of
+from wirefault.experiments.evidence import Evidence, evidence_of, latest_id
 from wirefault.experiments.experiment import AFTER
 from wirefault.experiments.facts import facts_of
-from wirefault.experiments.index import latest_id, recorded_runs, saved_ids
+from wirefault.experiments.index import recorded_runs, saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event

@@ -18,12 +18,12 @@ from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views
 from wirefault.experiments.assertions.registry import parse_assertion
-from wirefault.experiments.evidence import Evidence, evidence_of, remove_signature, sign_recording
+from wirefault.experiments.evidence import Evidence, evidence_of, latest_id, remove_signature, sign_recording
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.facts import RunFacts, planned_faults, views_in
 from wirefault.experiments.facts_store import FactsStore
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.index import PLAN, VERDICT, latest_id, read_document, run_names, saved_ids
+from wirefault.experiments.index import PLAN, VERDICT, read_document, run_names, saved_ids
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.measures import against_control, measures_of
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
