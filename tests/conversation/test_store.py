@@ -1,6 +1,8 @@
 """The store of the conversation lab: SQLite and PostgreSQL, with sessions there or in Redis."""
 
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +12,14 @@ import pytest
 from redis import Redis
 from sqlalchemy import text
 
+from tests.core.hostile import TRAPS, VICTIM, victim_of
 from wirefault.conversation.databases import open_databases
+from wirefault.conversation.serving import TOKEN_FILE, only_server, run_of
 from wirefault.conversation.store import CHECKPOINT_S, RATE_S, STATE_S, Session, Store
 from wirefault.conversation.turns import TurnResult
+from wirefault.core.control_access import own_secret
 from wirefault.core.errors import UserError
+from wirefault.core.files import UnsafeFileError
 from wirefault.history.events import RecoveryTried
 
 
@@ -137,3 +143,45 @@ def test_wrong_url_has_advice_and_no_password(environ: dict[str, str], problem: 
     with pytest.raises(UserError) as caught:
         open_databases(environ, tmp_path / "c.db", lambda: 0.0)
     assert problem in str(caught.value) and "pw" not in str(caught.value)
+
+
+def _start(state: Path) -> None:
+    """Open the files of a server's start, as ``serve_conversations`` does before its lab."""
+    with only_server(state):
+        open_databases({}, state / "conversations.db", time.time).close()
+        run_of(state)
+        own_secret(state, state / TOKEN_FILE)
+
+
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+def test_every_file_of_a_start_is_checked(tmp_path: Path, trap: Callable[[Path, Path], None]) -> None:
+    """The files are those that a start leaves, so a new one is tried, too."""
+    (tmp_path / "clean").mkdir()
+    _start(tmp_path / "clean")
+    names = {path.name for path in (tmp_path / "clean").iterdir()}
+    assert names >= {"conversations.db", "conversation.json", "conversation.lock", "conversation.token"}
+    for name in (*names, "conversations.db-wal", "conversations.db-journal"):
+        path = tmp_path / f"with-{name}" / name
+        path.parent.mkdir()
+        victim = victim_of(path)
+        trap(path, victim)
+        with pytest.raises(UnsafeFileError, match="refusing to use it"):
+            _start(path.parent)
+        assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-symlink").exists()
+
+
+@pytest.mark.parametrize("name", ["conversation.json", "conversation.token"])
+def test_file_of_others_or_huge_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.touch(0o600)
+    os.truncate(path, 1 << 40)  # sparse: uses no disk space
+    with pytest.raises(UnsafeFileError):
+        _start(tmp_path)
+    path.unlink()
+    _start(tmp_path)
+    (tmp_path / TOKEN_FILE).chmod(0o644)
+    with pytest.raises(UnsafeFileError, match="not a token that only you can read"):
+        _start(tmp_path)
+    (tmp_path / "conversation.json").write_text('{"run_id": "../../elsewhere"}')
+    with pytest.raises(UserError, match=r"conversation\.json: not written by"):
+        run_of(tmp_path)
