@@ -20,6 +20,7 @@ from tests.commands import wirefault
 from tests.lab.demos import environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from tests.upstream import FREE
+from wirefault.audit.question import QUESTIONS
 from wirefault.core.sockets import bind, bound_address
 
 pytestmark = pytest.mark.slow
@@ -63,6 +64,18 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     assert timeline.returncode == 0 and "lose_reply" in timeline.stdout
     listed = wirefault(tmp_path, environ_in(tmp_path), "list")
     assert "signed" in listed.stdout and f"{len(result['findings'])} findings" in listed.stdout
+
+
+def test_claim_after_lasting_failure_and_storm_are_found_by_default(tmp_path: Path, servers: Servers) -> None:
+    ask = ["--ask", "write_refused", "--ask", "write_down"]
+    assert QUESTIONS["write_refused"].default and QUESTIONS["write_down"].default
+    code, result, printed = audit(tmp_path, servers, "boasting", *ask)
+    rules = {
+        each["question"]: {each["finding"], *(also["finding"] for also in each["also"])}
+        for each in result["answers"]
+    }
+    assert code == 1 and rules["write_down"] == {"not_done_but_told", "retry_storm"}, printed
+    assert "not_done_but_told" in rules["write_refused"], printed
 
 
 @pytest.mark.parametrize(

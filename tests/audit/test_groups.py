@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
@@ -11,7 +12,7 @@ from rich.console import Console
 from wirefault.audit.answers import Answer, FaultedRun, Seen
 from wirefault.audit.calls import Call, CallKey
 from wirefault.audit.groups import asked_text, finding_groups
-from wirefault.audit.question import QUESTIONS, Ask, Question
+from wirefault.audit.question import QUESTIONS, Ask, Question, plan_asks
 from wirefault.judging.checker import Severity
 from wirefault.report.audit import print_answer
 
@@ -77,3 +78,14 @@ def test_each_question_makes_an_entry_of_a_fault_set(question: Question) -> None
     entry = question.entry("q01", ORDER, 5.0)
     assert (entry["id"], entry["links"]) == ("q01", ["shop"])
     assert set(entry["with"]) == set(question.parameters)
+
+
+def test_unknown_tool_and_server_down_are_asked_where_they_matter() -> None:
+    def model(number: int, *, writes: bool) -> Call:
+        return Call(CallKey("model", "POST /chat"), number, "model", {}, number=number, calls_write=writes)
+
+    calls = [model(1, writes=False), model(2, writes=True), replace(ORDER, executed=True), MAIL]
+    asks = plan_asks([QUESTIONS["unknown_tool"], QUESTIONS["write_down"]], calls)
+    assert [ask.call.text for ask in asks] == ["model 1", "model 2", "POST /orders"]
+    price = Call(CallKey("shop", "GET /price"), 1, "read", {})
+    assert [ask.call.text for ask in plan_asks([QUESTIONS["write_down"]], [price])] == ["GET /price"]

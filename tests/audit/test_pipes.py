@@ -10,14 +10,17 @@ from typing import Any
 
 import pytest
 
+from tests.audit.serving import model_and_shop
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
 
 pytestmark = pytest.mark.slow
 
 AGENT = """
-import json, os, subprocess, sys
+import json, os, subprocess, sys, urllib.request
 
+for url in sys.argv[2:]:
+    urllib.request.urlopen(url).read()
 HANDED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 own = {name: os.environ[name] for name in HANDED if name in os.environ}
 
@@ -67,10 +70,10 @@ for line in sys.stdin:
 """
 
 
-def audit(folder: Path, program: str, *options: str) -> tuple[dict[str, Any], str]:
+def audit(folder: Path, program: str, *options: str, url: str = "") -> tuple[dict[str, Any], str]:
     (folder / "agent.py").write_text(AGENT)
     (folder / "server.py").write_text(SERVER)
-    command = ["--", sys.executable, "agent.py", program]
+    command = ["--", sys.executable, "agent.py", program, *filter(None, [url])]
     environ = environ_in(folder)
     environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"
     ended = wirefault(folder, environ, "audit", "--json", "audit.json", *options, *command)
@@ -95,3 +98,11 @@ def test_server_past_lab_is_named(tmp_path: Path, tap: str) -> None:
     result, printed = audit(tmp_path, program, "--tap", tap)
     assert f"MCP server over a pipe ({Path(program).name} server.py): wirefault mcp --config FILE" in printed
     assert not result["answers"]
+
+
+def test_server_past_lab_is_not_counted_as_none(tmp_path: Path) -> None:
+    ask = ["--ask", "read_5xx", "--ask", "mcp_server_dies"]
+    with model_and_shop() as servers:
+        result, printed = audit(tmp_path, sys.executable, *ask, url=f"{servers.shop}/price")
+    reasons = [each for each in result["not_asked"] if "MCP" in each]
+    assert len(reasons) == 1 and reasons[0].startswith("MCP server over a pipe"), printed

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from wirefault.judging.layers import LAYERS, Layer, layer_of
+from wirefault.judging.layers import LAYERS, Layer, repeater_of
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
@@ -152,8 +152,8 @@ def under_toxic(trace: EpisodeTrace, request: Request) -> bool:
 
 
 def repeating_layer(trace: EpisodeTrace, request: Request) -> Layer | None:
-    """Return the layer that sent the request after an equal one of its attempt; None for a first one."""
+    """Return the layer that sent the request after an equal one of its attempt; None for a first one, or if unknown."""
     for group in trace.repeated:
         if request in group[1:]:
-            return layer_of(trace, group[group.index(request) - 1], request)
+            return repeater_of(trace, group[group.index(request) - 1], request)
     return None
