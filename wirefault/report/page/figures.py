@@ -152,7 +152,7 @@ def under_toxic(trace: EpisodeTrace, request: Request) -> bool:
 
 
 def repeating_layer(trace: EpisodeTrace, request: Request) -> Layer | None:
-    """Return the layer that sent the request after an equal one of its attempt; None for a first one, or if unknown."""
+    """Return the layer that repeated a request of its attempt; None for a first one, or if unknown."""
     for group in trace.repeated:
         if request in group[1:]:
             return repeater_of(trace, group[group.index(request) - 1], request)
