@@ -101,7 +101,7 @@ def send(url, body=None, key=""):
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             wait = error.headers.get("Retry-After")
-            if not left or (error.code == 429 and not wait):
+            if not left or (error.code < 500 and not wait):
                 raise
             time.sleep(float(wait or (0 if STYLE == "boasting" else 0.1)))
         except (OSError, ValueError):
@@ -111,6 +111,8 @@ def send(url, body=None, key=""):
 def use(call):
     if call["function"]["name"] == "get_price":
         return send(SHOP + "/price")
+    if STYLE == "careful" and call["function"]["name"] != "place_order":
+        return {"error": "unknown tool"}
     arguments = json.loads(call["function"]["arguments"])
     return send(SHOP + "/orders", arguments, uuid.uuid4().hex if STYLE == "careful" else "")
 

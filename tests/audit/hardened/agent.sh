@@ -4,7 +4,13 @@ set -uo pipefail
 models=("$1" "$2") shop=$3 key="order-$$-$(date +%s%N)" order=""
 tools='[{"type":"function","function":{"name":"place_order","parameters":{"type":"object"}}}]'
 messages='{"role":"user","content":"Order two mugs"}'
-try() { curl -fsS --max-time 3 --retry 3 --retry-all-errors -H 'Content-Type: application/json' "$@"; }
+try() { # curl retries 5xx, 429 and timeouts; other refusals (22) are final
+  for _ in 1 2 3; do
+    curl -fsS --max-time 3 --retry 3 -H 'Content-Type: application/json' "$@" && return
+    [ $? = 22 ] && return 22
+  done
+  return 1
+}
 
 ask() { # prints the first reply that has a known call or an answer; a model is asked once
   local reply

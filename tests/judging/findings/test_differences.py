@@ -402,10 +402,12 @@ def test_program_ends_after_one_failure(failed):
 EXCEPTION = "openai.InternalServerError: Error code: 500"
 
 
-def test_exception_as_answer_after_one_failure() -> None:
-    rows, [text] = compared(refused(), answer(EXCEPTION))
+@pytest.mark.parametrize("before", ["", "Error: ", "Agent failed with ", "Starting\n"])
+def test_exception_as_answer_after_one_failure(before: str) -> None:
+    rows, [text] = compared(refused(), answer(before + EXCEPTION))
     assert rows == [("one_failure_ends_it", "risky")]
-    assert text.endswith(f"was the last request, and the answer names an exception: {EXCEPTION!r}")
+    whole = " ".join((before + EXCEPTION).split())
+    assert text.endswith(f"was the last request, and the answer is an exception: {whole!r}")
 
 
 def test_exception_as_answer_after_order() -> None:
@@ -417,6 +419,7 @@ def test_exception_as_answer_after_order() -> None:
     [
         pytest.param([refused(), refused(1), answer(EXCEPTION)], id="tried again, and names it"),
         pytest.param([refused(), answer("An error: Exception or timeout")], id="no class of exceptions"),
+        pytest.param([refused(), answer(f"Sorry, I could not order: {EXCEPTION}")], id="explains it"),
         pytest.param([refused(), refused(1), CRASH], id="tried again"),
         pytest.param([refused(), answer(FAILED, exit_code=1)], id="said why"),
         pytest.param([refused(status=400), CRASH], id="a refusal that stays"),

@@ -30,9 +30,12 @@ _BORDERS = " \t|│┃╭╮╰╯┌┐└┘─━═"
 _UNSURE_WORD = re.compile(
     r"\b(?:may|might|unsure|unclear|uncertain|unknown|whether|possibly|perhaps|maybe|verify|check)\b", re.I
 )
+_TRACE = "Traceback (most recent call last)"
 _EXCEPTION = re.compile(
-    r"\bTraceback \(most recent call last\)"
-    r"|\b[A-Z][A-Za-z0-9]+(?:Error|Exception)\b|\b(?:Connect|Read|Write|Pool)Timeout\b"
+    r"(?:(?:an|the|agent|tool|run|fatal|internal|unexpected|unhandled|uncaught|error|exception|fail\w*|crash\w*"
+    r"|with|in|occurred|raised)\b\W*)*"
+    r"(?-i:(?:\w+\.)*[A-Z][A-Za-z0-9]+(?:Error|Exception)|(?:\w+\.)*(?:Connect|Read|Write|Pool)Timeout)\b",
+    re.I,
 )
 _NOTHING = frozenset({"", "null", "none", "{}", "[]", '""', "undefined"})
 
@@ -64,7 +67,7 @@ class Conduct:
     fields: tuple[tuple[str, str], ...]  # texts of an answer that is a JSON object, masked; null is ""
     text: str  # the beginning of the answer
     unsure: bool
-    names_exception: bool  # by its class, or by a stack trace
+    is_exception: bool  # the answer is an exception's class and text, or a stack trace
     failed: bool  # by the report's status
     exit: str  # the error that ended the program; empty after a normal end
     reason: str  # the text of that error
@@ -113,7 +116,7 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
         plain_lines=tuple(line for line, _ in lines),
         fields=tuple(_fields(answer)),
         text=shortened(answer),
-        names_exception=_EXCEPTION.search(answer) is not None,
+        is_exception=_TRACE in answer or any(_EXCEPTION.match(line) for line, _ in (lines[:1] + lines[-1:])),
         unsure=status == "unsure" or _UNSURE_WORD.search(answer) is not None,
         failed=status == "failed",
         exit=_exit(event),

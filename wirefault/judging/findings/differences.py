@@ -270,11 +270,11 @@ def _ended_by_one_failure(
 
 
 def ending(conduct: Conduct, control: Sequence[Conduct]) -> str:
-    """Say that the program crashed, or that its answer names an exception; empty for any other end."""
+    """Say that the program crashed, or that its answer is an exception; empty for any other end."""
     if conduct.crashed:
         return f"the program {conduct.exit}"
-    if conduct.names_exception and not any(calm.names_exception for calm in control):
-        return f"the answer names an exception: {conduct.text!r}"
+    if conduct.is_exception and not any(calm.is_exception for calm in control):
+        return f"the answer is an exception: {conduct.text!r}"
     return ""
 
 
@@ -286,9 +286,9 @@ def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Reading:
     """Classify the answer by comparison with the control's: success, failure, or unknown words."""
     if any(ends_alike(conduct, calm) for calm in control):
         return "failed" if conduct.failed else "done"
-    if any(calm.names_exception or _FAILED_WORD.search(calm.answer) for calm in control):
+    if any(calm.is_exception or _FAILED_WORD.search(calm.answer) for calm in control):
         return "other"
-    failed = conduct.failed or conduct.names_exception or _FAILED_WORD.search(conduct.answer) is not None
+    failed = conduct.failed or conduct.is_exception or _FAILED_WORD.search(conduct.answer) is not None
     if _reports_success(conduct.answer):
         return "other" if failed else "done"
     return "failed" if failed else "other"
@@ -417,9 +417,9 @@ ONE_FAILURE = RuleText(
     title="a crash after one failure",
     fires=(
         "One request of the attempt failed in a way that may be temporary (408, 425, 429, 5xx, no complete "
-        "reply), it was the last request, and the program crashed, or its answer names an exception (a class "
-        "such as `ConnectError`, a stack trace) and no answer of the control does. If the control's episodes "
-        "write, at least one of their writes was not executed."
+        "reply), it was the last request, and the program crashed, or its answer is an exception (it begins "
+        "with a class such as `ConnectError`, or is a stack trace) and no answer of the control is. If the "
+        "control's episodes write, at least one of their writes was not executed."
     ),
     silent=(
         _CONTROL,
