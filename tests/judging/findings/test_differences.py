@@ -323,7 +323,7 @@ def test_model_repeats_order():
     rows, [text] = compared(order(), *rounds, answer())
     assert rows == [("extra_writes", "harmful")]
     assert text == (
-        "POST /orders of shop was executed 7 times, but once in each of 2 control episodes; it was repeated"
+        "POST /orders of shop was executed 7 times, but once in each of 2 control episodes; it was sent again"
         " by the model"
     )
 
@@ -339,7 +339,7 @@ def test_model_repeats_order():
 )
 def test_extra_order_names_who_repeated_it(between: list[Event], by: str) -> None:
     [text] = compared(order(), *between, order(1), answer())[1]
-    assert text.endswith(f"; it was repeated {by}")
+    assert text.endswith(f"; it was sent again {by}")
 
 
 def test_extra_order_leaves_open_who_repeated_it() -> None:
@@ -350,7 +350,7 @@ def test_extra_order_leaves_open_who_repeated_it() -> None:
 
 def test_client_and_model_both_repeat_order() -> None:
     [text] = compared(order(), order(0.2), model_request(0.5), order(1), answer())[1]
-    assert text.endswith("; it was repeated by the model and by the client")
+    assert text.endswith("; it was sent again by the model and by the client")
 
 
 def test_repetition_with_finding_is_reported_once():

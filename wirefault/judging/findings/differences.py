@@ -98,7 +98,7 @@ def _extra(conduct: Conduct, usual: dict[str, CallCount], episodes: int) -> Iter
         if before is None and (not count.declared or more <= _left_undone(conduct, usual)):
             continue  # a call that the control never makes may be no write, or may replace a usual one
         often = f"{times(normal) if normal else 'never'} in each of {episodes} control episodes"
-        who = f"; it was repeated {count.repeated}" if count.repeated else ""
+        who = f"; it was sent again {count.repeated}" if count.repeated else ""
         text = f"{count.call} was executed {times(count.executed)}, but {often}{who}"
         certain = count.declared and (count.most_of_one > max(most_of_one, 1) or more > 1)
         if not certain and count.most_of_one <= max(most_of_one, 1):
