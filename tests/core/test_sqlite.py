@@ -45,7 +45,7 @@ def test_link_created_after_check_is_detected(path: Path, monkeypatch: pytest.Mo
     before = victim.read_bytes()
     path.unlink()
     path.symlink_to(victim)
-    monkeypatch.setattr(sqlite, "_check_files", lambda _: None)
+    monkeypatch.setattr(sqlite, "check_files", lambda _: None)
     with pytest.raises(UnsafeDatabaseError, match=r"is a link to .*mine\.db"):
         connect(path)
     assert victim.read_bytes() == before
