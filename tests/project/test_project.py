@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests import support
 from tests.conftest import SHARED_LAB_FILES
 from tests.support import PATIENCE_S, ROOT
 from wirefault.cli.main import main
@@ -160,3 +161,12 @@ def test_make_test_ends_with_ci_note(tmp_path, more, thinned):
     lines = made.stdout.splitlines()
     assert {"python", "ruff", "mypy", "vulture"} <= set(lines)
     assert ("CI runs more" in lines[-1]) is thinned
+
+
+def test_three_commits_run_every_case(monkeypatch):
+    monkeypatch.setattr(support, "_ALL", False)
+    cases = []
+    for commit in range(3):
+        monkeypatch.setenv(support.THIRD, str(commit))
+        cases += support.paired(range(4), "abcde")
+    assert sorted(cases) == [(number, letter) for number in range(4) for letter in "abcde"]
