@@ -88,6 +88,10 @@ class PaperLab:
     def seen(self, sees: Callable[[PaperLab], object], *words: str) -> object:
         """The view after these commands; the output if they were refused."""
         self.wirefault(*words)
+        return self.view(sees)
+
+    def view(self, sees: Callable[[PaperLab], object]) -> object:
+        """The view after the last command; its output if it was refused."""
         try:
             return sees(self)
         except (IndexError, json.JSONDecodeError):  # nothing flew, or nothing is an object

@@ -295,22 +295,15 @@ CASES = [
 ]
 
 
-@pytest.fixture
-def paper_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperLab:
-    monkeypatch.chdir(tmp_path)
-    paper_lab = PaperLab(tmp_path)
-    for module in ("running", "own_lab"):
-        engine = f"wirefault.cli.{module}.LocalEngine"
-        monkeypatch.setattr(engine, lambda: paper_lab.engine_called("local"))
-    monkeypatch.setattr("wirefault.experiments.ray_engine.RayEngine", lambda: paper_lab.engine_called("ray"))
-    (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
+def write_experiments(folder: Path) -> None:
+    (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     limited = {**EXPERIMENT, "limits": {"time": 1e-9}}
-    (tmp_path / "limited.json").write_text(json.dumps(limited), encoding="utf-8")
+    (folder / "limited.json").write_text(json.dumps(limited), encoding="utf-8")
     claim = {**EXPERIMENT, "hypothesis": ["success_rate >= 0.9"]}
-    (tmp_path / "claim.json").write_text(json.dumps(claim), encoding="utf-8")
-    (tmp_path / "p.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
-    (tmp_path / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
-    both = tmp_path / "both"
+    (folder / "claim.json").write_text(json.dumps(claim), encoding="utf-8")
+    (folder / "p.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
+    (folder / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
+    both = folder / "both"
     both.mkdir()
     for name in "ab":
         (both / f"{name}.json").write_text(json.dumps({**EXPERIMENT, "title": name}), encoding="utf-8")
@@ -319,23 +312,80 @@ def paper_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperLab:
     (below / "c.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     (below / "prompts.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
     (below / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")
-    return paper_lab
+
+
+@pytest.fixture(autouse=True)
+def engines(monkeypatch: pytest.MonkeyPatch) -> list[PaperLab]:
+    """The last item is the lab whose engine runs."""
+    labs: list[PaperLab] = []
+    for module in ("running", "own_lab"):
+        engine = f"wirefault.cli.{module}.LocalEngine"
+        monkeypatch.setattr(engine, lambda: labs[-1].engine_called("local"))
+    monkeypatch.setattr("wirefault.experiments.ray_engine.RayEngine", lambda: labs[-1].engine_called("ray"))
+    return labs
+
+
+@pytest.fixture(scope="module")
+def cache() -> dict[tuple[str, ...], PaperLab]:
+    """Labs after commands, which many cases share; nothing changes them later."""
+    return {}
+
+
+NewLab = Callable[..., PaperLab]
+
+
+@pytest.fixture
+def new_lab(
+    engines: list[PaperLab],
+    cache: dict[tuple[str, ...], PaperLab],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> NewLab:
+    """Makes a lab in a new folder, in which these commands have run; the commands run once for all tests."""
+
+    def make(*commands: str) -> PaperLab:
+        folder = tmp_path_factory.mktemp("lab") / "lab"
+        lab = PaperLab(folder)
+        engines.append(lab)
+        if commands:
+            shutil.copytree(after(commands).folder, folder)
+        else:
+            folder.mkdir()
+            write_experiments(folder)
+        monkeypatch.chdir(folder)
+        return lab
+
+    def after(commands: tuple[str, ...]) -> PaperLab:
+        if commands not in cache:
+            lab = cache[commands] = make(*commands[:-1])
+            lab.wirefault(*commands[-1].split())
+        return cache[commands]
+
+    return make
+
+
+@pytest.fixture
+def paper_lab(new_lab: NewLab) -> PaperLab:
+    return new_lab()
+
+
+def before(case: Case) -> list[str]:
+    return [case.before] if case.before else []
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_option_changes_output(paper_lab: PaperLab, case: Case) -> None:
-    paper_lab.wirefault(*case.before.split())
-    words = case.words.split()
-    assert paper_lab.seen(case.sees, *words) != case.seen, paper_lab.output
-    shutil.rmtree(paper_lab.folder / "found", ignore_errors=True)  # fuzz overwrites nothing
-    assert paper_lab.seen(case.sees, *words, *case.option.split()) == case.seen, paper_lab.output
+def test_option_changes_output(new_lab: NewLab, cache: dict[tuple[str, ...], PaperLab], case: Case) -> None:
+    new_lab(*before(case), case.words)
+    assert cache[*before(case), case.words].view(case.sees) != case.seen
+    lab = new_lab(*before(case))
+    assert lab.seen(case.sees, *case.words.split(), *case.option.split()) == case.seen, lab.output
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.wrong], ids=str)
-def test_invalid_option_is_refused(paper_lab: PaperLab, case: Case) -> None:
-    paper_lab.wirefault(*case.before.split())
-    paper_lab.wirefault(*case.words.split(), case.place[1], case.wrong)
-    assert case.message in " ".join(paper_lab.output.split()) and not paper_lab.engine.ran
+def test_invalid_option_is_refused(new_lab: NewLab, case: Case) -> None:
+    lab = new_lab(*before(case))
+    lab.wirefault(*case.words.split(), case.place[1], case.wrong)
+    assert case.message in " ".join(lab.output.split()) and not lab.engine.ran
 
 
 @pytest.mark.parametrize("option", OF_WIRINGS)
