@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -18,11 +19,13 @@ from bench.mitigations.cells import FAMILIES, Family, Trial
 from bench.mitigations.measuring import measure_arm, prepare, prepare_restate, tables_of
 from bench.mitigations.page import page
 from wirefault.experiments.arms import ArmFacts
-from wirefault.judging.rates import Rate
+from wirefault.stats.exact import exact_high, exact_low
 
 PAGE = ROOT / "docs" / "mitigations.md"
 MEASURED = Path(__file__).with_name("measured.json")
 _AT_ONCE = 4
+_ERROR = 0.05
+"""On each side of the intervals of outcomes."""
 
 
 def main() -> int:
@@ -111,7 +114,7 @@ def as_json(family: Family, facts: Mapping[str, Mapping[str, ArmFacts]]) -> dict
 
 
 def _repeat(families: Sequence[Family], options: Namespace) -> int:
-    """Measure arms again; say for each cell whether its success is within the page's interval."""
+    """Measure arms again; say for each cell whether its outcomes are as often as on the page."""
     chosen = [(each, arm) for each in families for arm in each.arms if options.arm in (None, arm)]
     if not chosen:
         sys.exit(f"--arm {options.arm}: unknown arm of these families")
@@ -135,18 +138,32 @@ def _repeated_cells(family: Family, arms: Sequence[str], trials: Sequence[Trial]
     within = []
     for trial, arm in product(trials, arms):
         cells = before.get(trial.name, {}).get("table", {}).get("arms", ())
-        cell = next((each["success"] for each in cells if each["arm"] == arm), None)
-        rate = facts[arm][trial.name].success if trial.name in facts.get(arm, {}) else None
-        is_within = cell is not None and rate is not None and _is_within(rate, cell)
-        within.append(is_within)
-        word = "within" if is_within else "outside"
-        counts = f"{rate.k} of {rate.n}" if rate else "not measured"
-        print(f"{arm}, {trial.name}: {counts}, {word} {cell}", flush=True)
+        published = next((each["outcomes"] for each in cells if each["arm"] == arm), {})
+        measured = (
+            Counter(episode.outcome for episode in facts[arm][trial.name].episodes)
+            if trial.name in facts.get(arm, {})
+            else Counter[str]()
+        )
+        within.append(_agree(measured, published))
+        word = "within" if within[-1] else "outside"
+        counts = _outcomes_text(measured) or "not measured"
+        print(f"{arm}, {trial.name}: {counts}, {word} {_outcomes_text(published)}", flush=True)
     return within
 
 
-def _is_within(rate: Rate, before: Mapping[str, Any]) -> bool:
-    return bool(rate.n) and before["low"] <= rate.k / rate.n <= before["high"]
+def _outcomes_text(outcomes: Mapping[str, int]) -> str:
+    return ", ".join(f"{outcome} {count}" for outcome, count in sorted(outcomes.items()))
+
+
+def _agree(measured: Mapping[str, int], published: Mapping[str, int]) -> bool:
+    """Whether each outcome's share is within the exact 90 % interval of the published one."""
+    n, of = sum(measured.values()), sum(published.values())
+    return bool(n and of) and all(
+        exact_low(k := published.get(outcome, 0), of, _ERROR)
+        <= measured.get(outcome, 0) / n
+        <= exact_high(k, of, _ERROR)
+        for outcome in {*measured, *published}
+    )
 
 
 if __name__ == "__main__":

@@ -157,7 +157,10 @@ def _wait_for(process: subprocess.Popen[bytes], port: int, arm: str) -> None:
 
 
 def measure_arm(arm: str, family: Family, trials: Sequence[Trial], folder: Path) -> dict[str, ArmFacts]:
-    """Return the facts of the arm without faults and under each of these."""
+    """Return the facts of the arm without faults and under each of these.
+
+    Raises ``RuntimeError`` if an episode without faults fails: the others would show nothing about faults.
+    """
     folder.mkdir(parents=True)
     facts: dict[str, ArmFacts] = {}
     with arm_lab(arm, family, prepare(family.environment), folder) as running:
@@ -165,6 +168,8 @@ def measure_arm(arm: str, family: Family, trials: Sequence[Trial], folder: Path)
             facts[trial.name] = running.run(trial, trial.episodes)
             outcomes = [episode.outcome for episode in facts[trial.name].episodes]
             print(f"{arm}, {trial.name}: {outcomes}", file=sys.stderr, flush=True)
+            if trial.name == CALM.name and set(outcomes) != {"success"}:
+                raise RuntimeError(f"it must succeed without faults: {outcomes}")
     return facts
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -47,16 +49,44 @@ def test_cell_without_measurement_says_so() -> None:
     assert Path(clients.__file__).parent == ROOT / "bench" / "mitigations"
 
 
-@pytest.mark.parametrize(("outcome", "code"), [("success", 0), ("duplicate", 1)])
-def test_check_compares_each_cell_with_its_interval(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], outcome: Outcome, code: int
+def outcomes(outcome: Outcome, n: int) -> ArmFacts:
+    return ArmFacts(n, [EpisodeFacts(f"order.r{number}", outcome) for number in range(n)])
+
+
+RESTATE = ("durable-server", "Restate", "killed after the reply")
+NEVER_RETRIES = ("sdk-openai", "openai, max_retries 0", "429, 3 s")
+CHECKS: list[tuple[tuple[str, str, str], Outcome, int]] = [
+    (RESTATE, "success", 0),
+    (RESTATE, "duplicate", 1),
+    (NEVER_RETRIES, "crash", 0),
+    (NEVER_RETRIES, "false_success", 1),  # as seldom a success as on the page
+]
+
+
+@pytest.mark.parametrize(("cell", "outcome", "code"), CHECKS)
+def test_check_compares_each_outcome_with_its_interval(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    cell: tuple[str, str, str],
+    outcome: Outcome,
+    code: int,
 ) -> None:
-    arm, trial = "Restate", "killed after the reply"
-    facts = ArmFacts(5, [EpisodeFacts(f"order.r{number}", outcome) for number in range(5)])
-    monkeypatch.setattr(__main__, "_measured_family", lambda *_: {arm: {trial: facts}})
-    words = ["mitigations", "--check", "--family", "durable-server", "--arm", arm, "--trial", trial]
+    family, arm, trial = cell
+    facts = {arm: {trial: outcomes(outcome, 5)}}
+    monkeypatch.setattr(__main__, "_measured_family", lambda *_: facts)
+    words = ["mitigations", "--check", "--family", family, "--arm", arm, "--trial", trial]
     monkeypatch.setattr(sys, "argv", words)
     assert __main__.main() == code
-    counts = "5 of 5, within" if code == 0 else "0 of 5, outside"
+    counts = f"{outcome} 5, {'outside' if code else 'within'}"
     printed = capsys.readouterr().out
     assert f"{arm}, {trial}: {counts}" in printed and f"{1 - code} of 1 cells" in printed
+
+
+def test_arm_that_fails_without_faults_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    failing = SimpleNamespace(run=lambda trial, n: outcomes("crash", n))
+    monkeypatch.setattr(measuring, "arm_lab", lambda *_: nullcontext(failing))
+    monkeypatch.setattr(measuring, "prepare", lambda _: tmp_path)
+    with pytest.raises(RuntimeError, match="must succeed without faults"):
+        measuring.measure_arm("any", FAMILIES[0], FAMILIES[0].trials, tmp_path / "arm")
