@@ -28,12 +28,11 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.trace import traces
 from wirefault.judging.usage import model_usage
 from wirefault.lab.own_lab import Halt
-from wirefault.stats.exact import exact_high, exact_low
+from wirefault.stats.sequential import rate_interval
 
 _POLL_S = 0.5
 MIN_EPISODES = 10
 """The episodes from which shares are watched."""
-_ERROR = 0.05
 _MAX_FINDINGS = 3
 _IN_RATE: frozenset[str] = frozenset(name for name, row in OUTCOMES.items() if row.in_rate)
 
@@ -68,8 +67,8 @@ class ArmSoFar:
 def watched(arm: ArmSoFar, cost: float, seconds: float) -> dict[str, Bounds]:
     """The measures of abort conditions with their bounds.
 
-    Shares are exact intervals with 5 % error on each side, from ten episodes on: some failures at the start
-    end nothing. Episodes without an outcome widen them.
+    Shares are intervals that hold at every look together, with 5 % error on each side, from ten episodes on:
+    some failures at the start end nothing. Episodes without an outcome widen them.
     """
     figures = {"cost": exactly(cost), "time": exactly(seconds)}
     completed = len(arm.outcomes)
@@ -81,7 +80,7 @@ def watched(arm: ArmSoFar, cost: float, seconds: float) -> dict[str, Bounds]:
 
 
 def _interval(fewest: int, most: int, n: int) -> Bounds:
-    return Bounds(exact_low(fewest, n, _ERROR), exact_high(most, n, _ERROR))
+    return Bounds(*rate_interval(fewest, n, most))
 
 
 def abort_reason(conditions: Sequence[str], arm: str, figures: dict[str, Bounds]) -> str:
