@@ -21,6 +21,7 @@ from wirefault.cli.searching import (
     change_options,
     changes_in,
     hooks_option,
+    remembered,
     run_options,
     saved_search,
 )
@@ -145,16 +146,16 @@ def _propose(
     from wirefault.memory.store import Memory
     from wirefault.report.search import risk_text
 
-    memory = Memory(plan.configuration.logs)
-    episodes = memory.episodes() if memory.exists else []
-    planner = Planner(episodes, memory.own_outcomes(), terms, every_question=every_question)
+    episodes = remembered(plan.configuration, as_json)
+    own_outcomes = Memory(plan.configuration.logs).own_outcomes()
+    planner = Planner(episodes, own_outcomes, terms, every_question=every_question)
     add_hooks(planner, hooks)
     cells = planner.cells([prompt.key for prompt in plan.prompts])
     where = source.file or "the agent"
     if not cells:
         raise InputError(
-            f"{where}: memory has no clean episode of these prompts, so their calls are unknown; run the"
-            " agent once and wirefault memory rebuild, or let the search run: wirefault search next --run"
+            f"{where}: no recording has an episode of these prompts without faults that made a call, so"
+            " their calls are unknown; run the agent once, or let the search run: wirefault search next --run"
         )
     chosen = list(islice(planner.proposals(cells), count))
     if not chosen:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wirefault.experiments.saved import SavedExperiment
     from wirefault.experiments.search.run_search import SearchResult
     from wirefault.memory.episodes import Episode
+    from wirefault.settings.configuration import Configuration
 
 PATH = click.Path(path_type=Path)
 _ONCE = ("workers", "toxiproxy", "out", "as_json", "write", "pytest", "seed")
@@ -149,7 +150,7 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
     if saved.plan.search["kind"] == "next":
         from wirefault.memory.planner.run_next import steps_with
 
-        steps = steps_with(_remembered(saved, how.as_json), hooks)
+        steps = steps_with(remembered(saved.plan.configuration, how.as_json, saved.experiment_id), hooks)
     elif hooks:
         raise InputError("--hooks: only a search for the next experiments has hooks")
     result = run_search(saved, control, LocalEngine(), steps)
@@ -162,14 +163,14 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
     return result.code, result
 
 
-def _remembered(saved: SavedExperiment, as_json: bool) -> list[Episode]:
-    """The episodes of memory, which is rebuilt first if it lacks a recording other than this search."""
+def remembered(configuration: Configuration, as_json: bool, search_id: str = "") -> list[Episode]:
+    """The episodes of memory, which is rebuilt first if it lacks a recording other than the search."""
     from wirefault.memory.histories import rebuilt, unremembered
     from wirefault.memory.store import Memory
 
-    memory = Memory(saved.logs)
-    if any(name != saved.experiment_id for name in unremembered(memory, saved.logs)):
-        count, skipped = rebuilt(memory, saved.logs, saved.plan.configuration.environ)
+    memory = Memory(configuration.logs)
+    if any(name != search_id for name in unremembered(memory, configuration.logs)):
+        count, skipped = rebuilt(memory, configuration.logs, configuration.environ)
         text = f", {len(skipped)} recordings skipped: wirefault memory rebuild" if skipped else ""
         click.echo(f"memory rebuilt from the recordings: {count} episodes{text}", err=as_json)
     return memory.episodes() if memory.exists else []

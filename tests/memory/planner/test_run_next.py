@@ -87,11 +87,10 @@ def test_search_runs_proposals_and_then_writes_others(
     assert "prevent_write_repeated" in chain["steps"][1]["checks"]
     assert "enhancement 1" in first["failed_checks"] and first["risk"]["scores"]["night"] == 0.25
     assert "writes twice" in run("report latest")
-    again = run("search next exp.json --run --budget 5 --toxiproxy embedded")
-    assert "memory rebuilt from the recordings: 6 episodes" in again and ": regression" in again
     proposals = run("search next exp.json --count 1 --hooks hooks.py:mine --json")["proposals"]
     assert proposals[0]["reason"] == "regression" and proposals[0]["risk"]["scores"]["night"] == 0.25
     assert "reply lost" in run(f"plan {Path(proposals[0]['file']).name}")
+    assert ": regression" in run("search next exp.json --run --budget 5 --toxiproxy embedded")
     run("memory rebuild")
     remembered = run("memory show --html memory.html --json")
     check(Path("memory.html").read_text(encoding="utf-8"), remembered, 60)
@@ -138,7 +137,7 @@ def test_search_ends_by_safety_over_all_steps(tmp_path: Path, monkeypatch: pytes
         return steps.answer()
 
     stopped = ended(["duplicate"] * 10)
-    assert stopped.state == "safety" and stopped.why.startswith("error_rate > 50 %: error_rate 0.741 to 1")
+    assert stopped.state == "safety" and stopped.why.startswith("error_rate > 50 %: error_rate 0.646 to 1")
     assert ended(["duplicate"] * 9).state == "nothing left"  # too few to say
     assert ended(["success"] * 20).state == "nothing left"
 

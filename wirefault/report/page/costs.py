@@ -39,15 +39,20 @@ def extra_row(example: Placed, control: Placed, label: str = "difference") -> Co
         value = extra[name]
         return example.figure("–" if value is None else text if value else same, "extra", name)
 
-    calls = int(extra["calls"] or 0)
-    less = " (it did less)" if calls < 0 else ""
+    calls, seconds = int(extra["calls"] or 0), extra["busy_s"] or 0.0
+    tokens, usd = int(extra["tokens"] or 0), extra["usd"] or 0.0
     return CostRow(
         label,
-        cell("calls", f"{calls:+} {'call' if abs(calls) == 1 else 'calls'}{less}", "as many calls"),
-        cell("busy_s", f"{extra['busy_s'] or 0:+.3f} s", "no measurable difference in time"),
-        cell("tokens", f"{int(extra['tokens'] or 0):+} model tokens", "as many tokens"),
-        cell("usd", f"{extra['usd'] or 0:+.4g} USD", "as much money"),
+        cell("calls", _signed(calls, count_text(abs(calls), "call"), "fewer"), "as many calls"),
+        cell("busy_s", _signed(seconds, f"{abs(seconds):.3f} s", "less"), "no measurable difference in time"),
+        cell("tokens", _signed(tokens, f"{abs(tokens)} model tokens", "fewer"), "as many tokens"),
+        cell("usd", _signed(usd, f"{abs(usd):.4g} USD", "less"), "as much money"),
     )
+
+
+def _signed(value: float, size: str, less: str) -> str:
+    """A rise with its sign; a fall in words, since it is not a cost."""
+    return f"{size} {less}" if value < 0 else f"+{size}"
 
 
 def effect_text(
