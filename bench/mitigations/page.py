@@ -19,9 +19,9 @@ Real clients and frameworks order one item of a shop under one fault each, on th
 measures every cell and writes this page; it is not edited by hand.
 
 Each cell is {MANY} episodes ({FEW} where each waits long, or is killed) with seed {SEED}.
-`python -m bench.mitigations --arm ARM --trial FAULT` measures it again and says whether the share of
-each outcome is within the interval of the measured one, `--check` does so for all cells of `--family NAME`. An arm that
-fails without faults is not measured. Success means that the shop carried out each
+`python -m bench.mitigations --arm ARM --trial FAULT` measures it again and says whether the share of each
+outcome is within the interval of the measured one, `--check` does so for all cells of `--family NAME`. An
+arm that fails without faults is not measured. Success means that the shop carried out each
 order exactly once and that the answer does not say otherwise. Rates have 90 % intervals. The episodes are
 too few for the interval of a mean, so seconds are the range over them. The model is the scripted one; a real
 model may also ask again, as the last family shows. All clients of the shop have a timeout of 4 s.
