@@ -36,7 +36,14 @@ def test_labelled_answers_score_no_worse(answers, accusations, passes, others, u
 
 @pytest.mark.parametrize(
     ("cases", "accusations", "passes", "unreadable"),
-    [("blind", 5, 9, 20), ("answers", 1, 0, 8), ("real_answers", 0, 0, 0)],
+    [
+        ("blind", 3, 3, 17),
+        ("answers", 0, 0, 6),
+        ("real_answers", 0, 0, 0),
+        ("turn4", 0, 0, 0),
+        ("questions", 0, 0, 27),
+        ("questions_blind", 0, 2, 15),  # not read while the reader was written
+    ],
 )
 def test_labelled_cases_score_no_worse(cases, accusations, passes, unreadable):
     lines = read_cases(CASES / f"{cases}.jsonl")
@@ -44,4 +51,4 @@ def test_labelled_cases_score_no_worse(cases, accusations, passes, unreadable):
     assert kinds["false accusation"] <= accusations
     assert kinds["free pass"] <= passes
     assert kinds["unreadable"] <= unreadable
-    assert not kinds["other"]
+    assert kinds["other"] <= (cases == "questions_blind")

@@ -27,6 +27,7 @@ from wirefault.judging.oracle.outcome import (
     is_exact_text,
     judge_claim,
     outcome_of,
+    reports_failure,
 )
 from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.state_world import judge_state
@@ -142,6 +143,8 @@ class Episode:
         invalid, pending = invalid_because(self.trace, self.attempts), self._pending()
         ended = self.trace.last(AttemptEnded)
         world, value = self._with_late_writes(self._charged_world()), self._value(ended)
+        if value.axis == "right" and ended and reports_failure(self.oracle, ended):
+            value = replace(value, axis="unreadable")  # perhaps the value is part of an error
         claim = judge_claim(self.oracle, ended, self._task, value.axis) if ended else "none"
         text_call = self._text_call(ended, value)
         if text_call:
@@ -214,7 +217,8 @@ class Episode:
         worlds = []
         if oracle.expects_effects:
             read = self.trace.last(WorldRead)
-            worlds.append(judge_world(oracle, read.effects if read and read.error is None else None, settled))
+            effects = read.effects if read and read.error is None else None
+            worlds.append(judge_world(oracle, effects, settled, self._task))
         if oracle.requests is not None:
             worlds.append(judge_requests(oracle, self.trace.exchanges, settled, self.trace.all(WentPastLab)))
         if oracle.expects_state:
@@ -234,10 +238,11 @@ class Episode:
         if is_exact_text(oracle, ended):
             return ValueJudgement("right")
         if ended.report is not None and oracle.values:
-            return judge_value(oracle.values, ended.report.values, ended.report.answer)
+            return judge_value(oracle.values, ended.report.values, ended.report.answer, self._task)
         if oracle.answer is not None:
-            return judge_answer(oracle.answer, ended.report.answer if ended.report else ended.response)
-        return judge_sentence(oracle.values, ended.response)
+            answer = ended.report.answer if ended.report else ended.response
+            return judge_answer(oracle.answer, answer, self._task)
+        return judge_sentence(oracle.values, ended.response, self._task)
 
     def _text_call(self, ended: AttemptEnded | None, value: ValueJudgement) -> str:
         """The tools whose calls the subject wrote as text instead of an answer; else empty."""

@@ -16,27 +16,29 @@ from wirefault.judging.reading.amounts import asked_number, stated_number
 from wirefault.judging.reading.context import Stated
 from wirefault.judging.reading.names import in_other_scripts, likeness
 from wirefault.judging.reading.numbers import number_of
-from wirefault.judging.reading.stated import stated_phrase, states_text
+from wirefault.judging.reading.stated import on_topic, stated_phrase, states_text
 from wirefault.judging.reading.text import close, folded, is_garbled, plain, tolerance_of
 
 Match = Literal["right", "unreadable", "wrong"]
 _WORST_FIRST: tuple[Match, ...] = ("wrong", "unreadable", "right")
 
 
-def match_field(matcher: Matcher, value: object, literal: bool = False) -> Match:
+def match_field(matcher: Matcher, value: object, literal: bool = False, task: str = "") -> Match:
     """Compare a field's value with the expected one. A number must be stated as true, in its unit.
 
-    ``literal``: ``contains`` searches for the text, whatever the field states about it.
+    ``literal``: ``contains`` searches for the text, whatever the field states about it. ``task``: the prompt,
+    which tells what a text is about.
     """
     if matcher.contains is not None:
         return _worst(_contains(part, value, literal) for part in matcher.contains)
     if matcher.number is not None:
-        return _states_number(matcher, matcher.number, value)
+        return _states_number(matcher, matcher.number, value, task)
     moment = matcher.date or matcher.time
     if moment is not None:
-        return _as_match(stated_phrase(moment, plain(_text(value))))
+        seen = plain(_text(value))
+        return _as_match(on_topic(lambda part: stated_phrase(moment, part), seen, task))
     if matcher.any_of is not None:
-        return _best(_match_option(matcher, option, value, literal) for option in matcher.any_of)
+        return _best(_match_option(matcher, option, value, literal, task) for option in matcher.any_of)
     return _equal(matcher.equals, value)
 
 
@@ -61,26 +63,26 @@ def _contains(part: str, value: object, literal: bool) -> Match:
     return _as_match(states_text(text, part))
 
 
-def _states_number(matcher: Matcher, expected: int | float, value: object) -> Match:
+def _states_number(matcher: Matcher, expected: int | float, value: object, task: str) -> Match:
     # without a unit in the oracle any unit matches, since the field implies the quantity
     number = asked_number(expected, matcher.unit, tolerance_of(expected, matcher.tolerance))
     text = _text(value)
-    verdict = _as_match(stated_number([number], plain(text)))
+    verdict = _as_match(on_topic(lambda part: stated_number([number], part), plain(text), task))
     return "unreadable" if verdict == "wrong" and is_garbled(text) else verdict
 
 
 def _match_option(
-    matcher: Matcher, option: int | float | str | Matcher, value: object, literal: bool
+    matcher: Matcher, option: int | float | str | Matcher, value: object, literal: bool, task: str
 ) -> Match:
     if isinstance(option, Matcher):
-        return match_field(option, value, literal)
+        return match_field(option, value, literal, task)
     if isinstance(option, str) and not literal and isinstance(value, str):
         # the whole text is expected; a text that states it may mean the same
         match = _equal(option, value)
         return "unreadable" if match == "wrong" and states_text(value, option) == "right" else match
     if isinstance(option, str) or (matcher.tolerance is None and matcher.unit is None):
         return _equal(option, value)
-    return _states_number(matcher, option, value)
+    return _states_number(matcher, option, value, task)
 
 
 def _equal(expected: object, value: object) -> Match:

@@ -18,6 +18,7 @@ from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.value import ValueAxis
 from wirefault.judging.oracle.world import FINE_WORLDS, World
 from wirefault.judging.reading.claims import ProseClaim, read_claim
+from wirefault.judging.reading.context import SENTENCE_END
 
 Claim = Literal["done", "failed", "unsure", "none", "unclear"]
 
@@ -62,8 +63,22 @@ def _prose_claim(oracle: Oracle | None, response: str, prompt: str, value: Value
         return read_claim(response, prompt, oracle.asked_acts)
     if value not in ("none", "wrong", "unreadable"):
         return "unclear"
-    says_failed = "failed" in (read_claim(response), read_claim(response, acts=frozenset()))
-    return "failed" if says_failed else "unclear"
+    return "failed" if _says_failed(response) else "unclear"
+
+
+def reports_failure(oracle: Oracle | None, ended: AttemptEnded) -> bool:
+    """Whether a prose answer to a question only says that the agent could not find the answer.
+
+    Another sentence may have found it: ``It is 8.4 °C. I can't tell the humidity.``
+    """
+    is_prose = ended.report is None and ended.ended_by == "text" and not is_exact_text(oracle, ended)
+    asks = oracle is not None and oracle.claims != "off" and not oracle.asked_acts
+    is_one_sentence = not SENTENCE_END.search(ended.response.strip()[:-1])
+    return is_prose and asks and is_one_sentence and _says_failed(ended.response)
+
+
+def _says_failed(response: str) -> bool:
+    return "failed" in (read_claim(response), read_claim(response, acts=frozenset()))
 
 
 def is_exact_text(oracle: Oracle | None, ended: AttemptEnded) -> bool:

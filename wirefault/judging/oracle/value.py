@@ -119,7 +119,7 @@ class ValueJudgement:
 
 
 def judge_value(
-    slots: Sequence[Slot], values: Iterable[Mapping[str, Any]], sentence: str = ""
+    slots: Sequence[Slot], values: Iterable[Mapping[str, Any]], sentence: str = "", question: str = ""
 ) -> ValueJudgement:
     """Judge ``Report.values``. ``none`` if no value has the type of any slot.
 
@@ -129,10 +129,10 @@ def judge_value(
     if not slots:
         return ValueJudgement("not_applicable")
     reported = [read_value(value) for value in values]
-    filled = fill(slots, reported)
+    filled = fill(slots, reported, question)
     missing = [at for at, each in enumerate(filled) if _is_missing(each)]
     if missing and sentence.strip():
-        filled, read = _with_sentence(filled, missing, sentence)
+        filled, read = _with_sentence(filled, missing, sentence, question)
         if read:
             whole_axis = _axis_of({slot.stated for slot in filled}) or "wrong"
             return ValueJudgement(whole_axis, filled, from_sentence=True)
@@ -161,7 +161,7 @@ def _is_missing(filled: FilledSlot) -> bool:
 
 
 def _with_sentence(
-    filled: Sequence[FilledSlot], missing: Sequence[int], sentence: str
+    filled: Sequence[FilledSlot], missing: Sequence[int], sentence: str, question: str
 ) -> tuple[tuple[FilledSlot, ...], bool]:
     """Fill the slots without a value from a sentence. The second result: whether any was filled."""
     slots = [each.slot for each in filled]
@@ -169,7 +169,7 @@ def _with_sentence(
     result, read = list(filled), False
     for at in missing:
         others = [other for index, other in enumerate(slots) if index != at]
-        verdict = stated_in(slots[at], sentence, None, others)
+        verdict = stated_in(slots[at], sentence, None, others, question)
         if verdict == "none" or (verdict == "wrong" and _expects_text(slots[at])):
             continue  # a sentence without the text is not a wrong value
         if verdict == "unreadable" and not _speaks_of(slots[at], whole):
@@ -226,9 +226,9 @@ def _swapped(slots: Sequence[Slot], reported: Sequence[Reported]) -> bool:
     return any(all(map(list.__getitem__, right, order)) for order in permutations(range(len(slots))))
 
 
-def fill(slots: Sequence[Slot], reported: Sequence[Reported]) -> tuple[FilledSlot, ...]:
+def fill(slots: Sequence[Slot], reported: Sequence[Reported], question: str = "") -> tuple[FilledSlot, ...]:
     """Give each slot its value, by the rule above."""
-    verdicts = [[_stated(slots, at, value) for value in reported] for at in range(len(slots))]
+    verdicts = [[_stated(slots, at, value, question) for value in reported] for at in range(len(slots))]
     any_order = sum(_expects_text(slot) for slot in slots) > 1
     free = set(range(len(reported)))
     filled: list[FilledSlot] = []
@@ -271,12 +271,13 @@ def _place_in_text(filled: FilledSlot) -> int | None:
     return next(places, None)
 
 
-def _stated(slots: Sequence[Slot], at: int, value: Reported) -> Stated:
+def _stated(slots: Sequence[Slot], at: int, value: Reported, question: str = "") -> Stated:
     if not _of_type(slots[at], value):
         return "none"
     others = [other for index, other in enumerate(slots) if index != at]
     holds_several = value.is_text and len(value.quantities) > 1
-    return stated_in(slots[at], value.text, value.unit_field, others if holds_several else ())
+    of_text = question if value.is_text and len(slots) == 1 else ""
+    return stated_in(slots[at], value.text, value.unit_field, others if holds_several else (), of_text)
 
 
 def _of_type(slot: Slot, value: Reported) -> bool:
@@ -364,35 +365,37 @@ def _without_hedge(
     return filled
 
 
-def judge_sentence(slots: Sequence[Slot], sentence: str) -> ValueJudgement:
+def judge_sentence(slots: Sequence[Slot], sentence: str, question: str = "") -> ValueJudgement:
     """The value axis of an answer without a report, by the oracle's values."""
     if not slots:
         return ValueJudgement("not_applicable")
-    judgement = replace(judge_value(slots, [], sentence), from_sentence=False)
-    unread = judgement.axis == "none" and any(stated(slot, sentence) == "unreadable" for slot in slots)
+    judgement = replace(judge_value(slots, [], sentence, question), from_sentence=False)
+    unread = judgement.axis == "none" and any(
+        stated(slot, sentence, question) == "unreadable" for slot in slots
+    )
     return replace(judgement, axis="unreadable") if unread else judgement
 
 
-def judge_answer(rule: AnswerRule, answer: str) -> ValueJudgement:
+def judge_answer(rule: AnswerRule, answer: str, question: str = "") -> ValueJudgement:
     """The value axis of a prose answer, by the oracle's answer rule."""
     # the readers of patterns and JSON need UTF-8, which cannot encode a lone surrogate
-    verdict = _answer_states(rule, answer.encode("utf-8", "replace").decode())
+    verdict = _answer_states(rule, answer.encode("utf-8", "replace").decode(), question)
     slots = rule.slots() if verdict == "right" else []
     return ValueJudgement(verdict, tuple(FilledSlot(slot, None, slot.options[0]) for slot in slots))
 
 
-def _answer_states(rule: AnswerRule, answer: str) -> Stated:
+def _answer_states(rule: AnswerRule, answer: str, question: str) -> Stated:
     if rule.any_of is not None:
-        return _any_of(_answer_states(option, answer) for option in rule.any_of)
+        return _any_of(_answer_states(option, answer, question) for option in rule.any_of)
     if rule.all_of is not None:
-        return _all_of(_answer_states(each, answer) for each in rule.all_of)
+        return _all_of(_answer_states(each, answer, question) for each in rule.all_of)
     if rule.not_contains is not None or rule.not_matches is not None:
         return "wrong" if rule.violated(answer) else "right"
     if rule.matches is not None:
         return "right" if occurs(rule.matches, answer) else "none"
     if rule.json_object is not None:
         return _states_json(rule.json_object, answer)
-    return _all_of(stated(slot, answer) for slot in rule.slots())
+    return _all_of(stated(slot, answer, question) for slot in rule.slots())
 
 
 def _any_of(verdicts: Iterable[Stated]) -> Stated:

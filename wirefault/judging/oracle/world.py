@@ -44,6 +44,7 @@ class EffectInWorld:
 
     row: EffectRow  # a ``state.effects.RecordedEffect`` as a dict
     place: int  # its index in the log
+    task: str  # the prompt, which tells what its texts are about
     whole: bool = True  # False for a partly reverted deletion, which no oracle asks for
 
     @property
@@ -56,9 +57,9 @@ class EffectInWorld:
         return fields if isinstance(fields, Mapping) else {}
 
 
-def _in_log(rows: Sequence[EffectRow]) -> list[EffectInWorld]:
+def _in_log(rows: Sequence[EffectRow], task: str) -> list[EffectInWorld]:
     """The side effects as they were logged."""
-    return [EffectInWorld(row, place) for place, row in enumerate(rows)]
+    return [EffectInWorld(row, place, task) for place, row in enumerate(rows)]
 
 
 # fields with the agent's prose; in any other text ``contains`` is a search
@@ -76,7 +77,9 @@ def _match(expected: ExpectedEffect, effect: EffectInWorld, literal: bool = Fals
 def _match_named(expected: ExpectedEffect, effect: EffectInWorld, name: str, literal: bool = False) -> Match:
     if name not in effect.fields:
         return "wrong"
-    return match_field(expected.fields[name], effect.fields[name], literal or name not in _SPOKEN)
+    return match_field(
+        expected.fields[name], effect.fields[name], literal or name not in _SPOKEN, effect.task
+    )
 
 
 def _matches(expected: ExpectedEffect, effect: EffectInWorld) -> bool:
@@ -160,11 +163,11 @@ class _Calendar:
         return replace(last, row=row, whole=day not in self.partly_put_back)
 
 
-def _final_state(expected: Sequence[ExpectedEffect], rows: Sequence[EffectRow]) -> _FinalState:
+def _final_state(expected: Sequence[ExpectedEffect], log: Sequence[EffectInWorld]) -> _FinalState:
     """Compute the final state. An expected event counts as created, even if it restores a deleted one."""
     calendar = _Calendar()
     lasting = []
-    for effect in _in_log(rows):
+    for effect in log:
         if effect.kind == _CREATED:
             calendar.created.append(effect)
         elif effect.kind == _DELETED and _has_titles(effect):
@@ -232,21 +235,22 @@ class WorldJudgement:
     wrong_effects: tuple[WrongEffect, ...] = ()  # empty if anything else is wrong, too
 
 
-def judge_world(oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bool) -> WorldJudgement:
-    """Judge the lab's world. ``effects`` is None if they could not be read."""
+def judge_world(
+    oracle: Oracle, effects: Sequence[EffectRow] | None, settled: bool, task: str = ""
+) -> WorldJudgement:
+    """Judge the lab's world. ``effects`` is None if they could not be read. ``task``: the prompt."""
     if effects is None:
         return WorldJudgement("unknown", "the world could not be read")
     if not settled:
         return WorldJudgement("unknown", "held requests had not settled")
     if not effects and not oracle.effects:
         return WorldJudgement("not_applicable")
-    if oracle.in_order and _is_in_order(oracle.effects, _in_log(effects)):
-        state = _FinalState(
-            _in_log(effects), []
-        )  # every step as expected, creations that are undone later included
+    log = _in_log(effects, task)
+    if oracle.in_order and _is_in_order(oracle.effects, log):
+        state = _FinalState(log, [])  # every step as expected, creations that are undone later included
     else:
-        state = _final_state(oracle.effects, effects)
-    return _Comparison(oracle, state, _in_log(effects)).judgement()
+        state = _final_state(oracle.effects, log)
+    return _Comparison(oracle, state, log).judgement()
 
 
 def combined(judgements: Sequence[WorldJudgement]) -> WorldJudgement:

@@ -22,19 +22,21 @@ from wirefault.judging.reading.context import (
     status_at,
 )
 from wirefault.judging.reading.dates import days_in
-from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.languages import LazyPattern, has_foreign_doubt
 from wirefault.judging.reading.quantities import (
     Quantity,
     Reading,
     in_unit,
-    in_units,
     is_squared,
     is_uncertainty,
     is_unknown_language,
     lowered,
     operands,
     quantities,
+    with_parts,
+    with_shared_units,
 )
+from wirefault.judging.reading.roles import counts_other_than_denied, states_again
 from wirefault.judging.reading.text import close
 from wirefault.judging.reading.topics import (
     change_of,
@@ -51,7 +53,7 @@ _PLAIN = frozenset({"share", "duration", "data", "angle", "dimensionless"})
 _REASON = LazyPattern(r"\b<reason>\b(?! of\b)")
 _COMMA = LazyPattern(r"^\s*,\s*$")
 _MAX_MENTIONS = 200  # in one text; more is not an answer
-_LIST_GAP = LazyPattern(r"^\s*(?:,|;|,?\s*(?:<and>|<or>|<short_or>|<to>)|-|–|/|±|\+/-)\s*$")
+_ALL = LazyPattern(r"\b<all_of>\s$")
 _FEW = LazyPattern(r"\b<few>\b")
 _REFUSED = LazyPattern(r"\b<negation>\b|<refusal>")
 _IN_ODD_UNITS = LazyPattern(r"\s?(?:°\s?(?![cfk])[a-z]|(?:[^\W\d_][\w-]*\s){1,2}units?\b)")
@@ -123,14 +125,15 @@ def stated_number(
 
     ``besides``: other numbers that the text may mention. ``unit``: the unit of bare numbers in the text.
     """
+    text = with_parts(text, {unit.dimension for each in wanted for unit in each.units})
     low = lowered(text)
     wants_year = any(each.year_like for each in wanted)
     mentions = _mentions(wanted, text, unit)
-    if len(mentions) > _MAX_MENTIONS or is_unknown_language(
-        text, ((each.start, each.end) for each in mentions)
-    ):
+    if len(mentions) > _MAX_MENTIONS:
         return "unreadable"
-    mentions = _with_shared_units(low, mentions)
+    if is_unknown_language(text, ((each.start, each.end) for each in mentions)):
+        return _stated_in_foreign(wanted, low, mentions)
+    mentions = with_shared_units(low, mentions)
     all_candidates = [_candidate(wanted, low, quantity) for quantity in mentions]
     others = [_candidate(besides, low, quantity) for quantity in mentions] if besides else []
     candidates = [
@@ -146,7 +149,20 @@ def stated_number(
         few = any(each.value in (0, 1, 2) for each in wanted) and _FEW.search(low)
         in_other_words = few or _names_dimension(wanted, low)
         return "none" if (mentions or _says_nothing(low)) and not in_other_words else "unreadable"
-    return decided(low, preferred(candidates, wants_year), wants_year)
+    verdict = decided(low, preferred(candidates, wants_year), wants_year)
+    wants_none = verdict in ("wrong", "none") and any(each.value == 0 for each in wanted)
+    if wants_none and any(is_preceded(_ALL, low, each.quantity.start) for each in candidates):
+        return "unreadable"  # "all 52 seats are taken" is none
+    return verdict
+
+
+def _stated_in_foreign(wanted: Sequence[AskedNumber], low: str, mentions: Sequence[Quantity]) -> Stated:
+    """Read an unknown language: right if the only fitting number is right, without a word of doubt."""
+    fitting = [
+        each for each in (_candidate(wanted, low, quantity) for quantity in mentions) if each.fit != "none"
+    ]
+    is_plain = len(fitting) == 1 and fitting[0].right and fitting[0].fit != "doubtful"
+    return "right" if is_plain and not has_foreign_doubt(low) else "unreadable"
 
 
 def denies_number(wanted: Sequence[AskedNumber], text: str) -> bool:
@@ -260,22 +276,12 @@ def _free(wanted: Sequence[AskedNumber], low: str) -> list[Candidate]:
     for place in free_of_charge(low):
         quantity = Quantity(place.start, place.end, (Reading(0.0, 1.0, unit),))
         status = status_at(low, place.start, place.end)
+        if status == "denied" and not unit:
+            continue  # "no free seats"
         if status == "affirmed" and not place.is_certain:
             status = "doubtful"
         free.append(Candidate(quantity, "explicit" if unit else "doubtful", True, False, status))
     return free
-
-
-def _with_shared_units(low: str, mentions: list[Quantity]) -> list[Quantity]:
-    """Give every member of a list the unit at its end: ``8 to 10 °C``."""
-    shared = list(mentions)
-    for at in range(len(shared) - 2, -1, -1):
-        left, right = shared[at], shared[at + 1]
-        own = any(reading.unit for reading in left.readings)
-        units = tuple(reading.unit for reading in right.readings if reading.unit)
-        if units and not own and _LIST_GAP.match(low[left.end : right.start]):
-            shared[at] = in_units(left, units)
-    return shared
 
 
 def _without_operands(low: str, mentions: list[Quantity], candidates: list[Candidate]) -> list[Candidate]:
@@ -375,13 +381,14 @@ def _of_several(low: str, front: list[Candidate], wants_year: bool) -> Stated:
     """Decide between affirmed candidates. If some are right and some wrong, an announced result decides."""
     right = [each for each in front if each.right]
     rest = [e for e in front if not (e.right or _echoes(low, e) or _is_reason(low, e.quantity))]
+    rest = [e for e in rest if not any(states_again(low, own.quantity, e.quantity) for own in right)]
     if not right:
         return "unreadable" if all(each.quantity.weak for each in front) and not wants_year else "wrong"
     answers = [each for each in front if is_preceded(context.ANNOUNCED_ANSWER, low, each.quantity.start)]
     if answers and not answers[-1].right:
         return "wrong"
     announced = [each for each in front if is_preceded(context.CONCLUSION, low, each.quantity.start)]
-    if all(each.quantity.is_name for each in right):
+    if all(each.quantity.is_name or counts_other_than_denied(low, each.quantity) for each in right):
         return "unreadable"
     if not rest or (announced and announced[-1].right) or _are_its_parts(right[0], rest):
         return "right"
@@ -392,6 +399,8 @@ def _are_its_parts(whole: Candidate, parts: list[Candidate]) -> bool:
     """Return whether values add up to the value before them: ``42 tickets: 30 bugs and 12 requests``."""
     if len(parts) < 2 or whole.quantity.start > parts[0].quantity.start:
         return False
+    if whole.quantity.readings[0].value == len(parts):  # "4 digits: 7, 1, 9, 3"
+        return True
     total = sum(each.quantity.readings[0].value for each in parts)
     return any(abs(total - reading.value) <= reading.step / 2 for reading in whole.quantity.readings)
 

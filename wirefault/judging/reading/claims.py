@@ -42,6 +42,7 @@ _QUOTED_LINES = re.compile(r"(?m)^[ \t]*>.*$")
 _FINAL_ANSWER = re.compile(r"(?im)^\W{0,3}final answer\W{0,3}:")
 _WORD = re.compile(r"\w+(?:[.:]\d+)?")
 _DIGIT = re.compile(r"\d")
+_NUMBER_OF_RECORD = re.compile(r"#\s?[\w-]+")
 _ROUND = re.compile(r"(?<=\d)(?:[.:]00|[ap]m)+$")  # 7:00 and 7pm are 7
 _SPACES = re.compile(r"[ \t]+")
 _EDGES = " \t\n*_#\"'“”„«»¡✅✓✔☑🎉👍❌✗✘⚠️-–—•"
@@ -253,7 +254,8 @@ def _languages() -> tuple[_Language, ...]:
 def _reading(language: _Language, sentences: Iterable[str], task: _Task) -> ProseClaim:
     """Return the answer's claim, read in that language."""
     sentences = [each for each in sentences if not language.is_harmless(each)]
-    sentences = [language.cue("no_failure").sub("", each) for each in sentences]
+    for name in ("no_failure", "later"):
+        sentences = [language.cue(name).sub("", each) for each in sentences]
     claims = [claim for each in sentences for claim in language.claims_in(each, task)]
     if len({claim.done for claim in claims}) != 1 or not all(claim.is_about(task) for claim in claims):
         return "unclear"
@@ -301,7 +303,8 @@ def _has_new(words: re.Pattern[str], sentence: str, task: str) -> bool:
 
 def _has_other_numbers(sentence: str, task: str) -> bool:
     """Return whether a word has another number than in the task: another order, seat or quantity."""
-    of_task, of_sentence = _numbers_by_word(task), _numbers_by_word(sentence)
+    named = sentence if "#" in task else _NUMBER_OF_RECORD.sub(" ", sentence)
+    of_task, of_sentence = _numbers_by_word(task), _numbers_by_word(named)
     return any(not of_task[word] & of_sentence[word] for word in of_task.keys() & of_sentence.keys())
 
 

@@ -30,10 +30,12 @@ DENIED_BEFORE = LazyPattern(r"\b<negation>\b(?:\s+[^\s,;.]{1,15}){0,3}?\s*[\"'(~
 WITHDRAWN_BEFORE = LazyPattern(r"\b<withdrawn>$")
 DENIED_AFTER = LazyPattern(
     r"^[\s\"')*]*(?:<copula>(?: <surely>)?\s*(?:n't\b|\b<denial>\b)",
-    r"|(?:<copula>(?: \w+)?\s)?\(?<wrong>\b|\(not (?:correct|right|true))(?! <not_really_wrong>)",
+    r"|(?:(?:[a-z]+\s)?<copula>(?: \w+)?\s)?\(?<wrong>\b|\(not (?:correct|right|true))",
+    r"(?! <not_really_wrong>)",
 )
 DISOWNED = LazyPattern("<disowned>")
 OFFERED = LazyPattern(r"\b<offered>\b")
+GUESS = LazyPattern(r"\b<guess>\b")
 OPEN = LazyPattern(r"\b<open>\b|\best\.\s*$")
 FAILURE = LazyPattern(r"\b<failure>\b")
 BUT = LazyPattern(r"\b<but>\b")
@@ -111,6 +113,8 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
     if is_question or COMPARED.search(before) or NEGATED.search(directly_before):
         return "doubtful"
     if any(OPEN.search(part) or OFFERED.search(part) for part in parts):
+        return "doubtful"
+    if GUESS.search(sentence[0]):
         return "doubtful"
     failed = FAILURE.search(sentence[0])
     has_failed = failed and not BUT.search(sentence[0][failed.end() :])

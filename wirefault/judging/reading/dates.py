@@ -22,7 +22,7 @@ _YEAR_FIRST = LazyPattern(r"(?<![\w.-])(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?!\d)"
 _YEAR_LAST = LazyPattern(r"(?<![\w-])(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{4}|\d{2})(?![\d%°])(?!\.\d)")
 _COMPACT = LazyPattern(r"(?<!\w)(20\d{2})(\d{2})(\d{2})(?!\w)")
 _EAST_ASIAN = LazyPattern(r"(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日일号]")
-_ORDINAL = r"(?:st|nd|rd|th|er|\.|º|ª|o)?"
+_ORDINAL = r"(?:st|nd|rd|th|er|\.|º|°|ª|o)?"
 _OF = r"(?:\s+(?:of|de|del|di)\s+|[\s.,-]+)"
 _DAY_FIRST = LazyPattern(
     rf"(?<![\w.])(\d{{1,2}}){_ORDINAL}{_OF}(?:the\s+)?([^\W\d_]{{3,14}})\b\.?(?:(?:,|\s+of|\s+de|\s+del)?[\s-]+(\d{{4}})(?!\d))?"
@@ -31,10 +31,10 @@ _MONTH_FIRST = LazyPattern(
     rf"(?<!\w)([^\W\d_]{{3,14}})\.?\s+(?:the\s+)?(\d{{1,2}}){_ORDINAL}(?![\w:]|\s?[%°])(?!\.\d)(?:(?:,|\s+of)?\s+(\d{{4}})(?!\d))?"
 )
 _TIME = LazyPattern(
-    r"(?<![\w:.,/-])(\d{1,2})(?:(?:[:h]|\sheures?\s)(\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|<clock_oclock>\b|h\b)?(?![\d%])"
+    r"(?:(?<![\w:.,/-])|(?<=[\dm]-)(?<!-\d\d-)(?<!\d-\d-))(\d{1,2})(?:(?:[:h]|\sh\s|\sheures?\s)(\d{2})(?::\d{2}(?:\.\d+)?)?)\s?(z\b|am\b|pm\b|a\.m\.?|p\.m\.?|<clock_oclock>\b|h\b)?(?![\d%]|\s?min)"
 )
 _HOUR = LazyPattern(
-    r"(?<![\w:.,/-])(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|<clock_oclock>\b)(?:\s?(\d{1,2})\b)?"
+    r"(?:(?<![\w:.,/-])|(?<=[\dm]-)(?<!-\d\d-)(?<!\d-\d-))(\d{1,2})(?:\.(\d{2}))?\s?(am\b|pm\b|a\.m\.?|p\.m\.?|<clock_oclock>\b)(?:\s?(\d{1,2})\b)?"
 )
 _BARE_HOUR = LazyPattern(r"(?<![\w:.,/-])(\d{1,2})\s?h\b(?!\s?\d)")
 _MILITARY = LazyPattern(r"(?<![\w:.,/-])([01]\d|2[0-3])([0-5]\d)\s?(?:<clock_hours>|h)\b")
@@ -45,6 +45,7 @@ _SPOKEN_TIME = LazyPattern(
     r"\b(<clock_fractions>|\d{1,2} <clock_minutes>|\d{1,2}(?= past))"
     r"(?: (<clock_past>)| (<clock_before>))? (\d{1,2})(?![\d:])(?: <clock_oclock>)?"
 )
+_ISO_BEFORE = LazyPattern(r"t\d\d:\d\d(?::\d\d(?:\.\d+)?)?-$")
 _MORNING = LazyPattern(r"[ ,]{0,2}<clock_morning>")
 _AFTERNOON = LazyPattern(r"[ ,]{0,2}<clock_afternoon>")
 _NAMED_TIME = LazyPattern(r"\b<clock_named>\b")
@@ -119,6 +120,8 @@ def times_in(text: str, hours: bool = False) -> Iterator[DayOrTime]:
     for match in _BARE_HOUR.finditer(text) if hours else ():
         yield from _moment(match, _clock(int(match[1]), 0, ""))
     for match in _TIME.finditer(text):
+        if _ISO_BEFORE.search(text[max(0, match.start() - 20) : match.start()]):
+            continue  # the offset of 2026-03-12T10:00-05:00
         yield from _moment(match, _clock(int(match[1]), int(match[2]), _half(match[3], text, match.end())))
     for match in _HOUR.finditer(text):
         minutes = int(match[2] or match[4] or 0)

@@ -62,6 +62,8 @@ def _within_a_word(text: str, start: int, end: int) -> bool:
         return not re.search(
             r"(?<![A-Za-z])(?:[A-Z]{3}|(?:US|CA|AU|R)\$|Rs|[xX])$", text[max(0, start - 5) : start]
         )
+    if before == "-" and text[start - 2 : start - 1].isalpha() and text[start - 2 : start - 1].isascii():
+        return True  # INV-2031
     is_chain = bool(re.match(r"[.]\d", text[end : end + 2])) or bool(
         re.search(r"\d\.$", text[max(0, start - 2) : start])
     )

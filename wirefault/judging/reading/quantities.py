@@ -6,7 +6,7 @@ Operands of calculations in the text (``12 * 9 =``, ``15% of 240``, ``± 0.5``) 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice, pairwise, product
@@ -27,7 +27,7 @@ _LABELLED = LazyPattern(
     r"(?P<word>celsius|fahrenheit|kelvin|metres|meters|feet|euros|dollars|percent))"
 )
 _FOREIGN_WORD = LazyPattern(r"[ ]?[^\W\d_]{3,}")
-_MINUS = LazyPattern(r"(?<![\d%)] )\b<minus>\s$")
+_MINUS = LazyPattern(r"(?<![\d%)] )\b<minus>\s$|(?:零下|氷点下|マイナス)$")
 _BELOW_ZERO = LazyPattern(r"^\s?(?:(?:°\s?c?|<degrees>)\s)?<below_zero>")
 _LABEL = LazyPattern(r"(?:\b<label>\.?\s|§\s?)$")
 _NAMED_BY_NUMBER = LazyPattern(r"[#№]\s?$")
@@ -35,6 +35,16 @@ _YEAR_BEFORE = LazyPattern(r"(?:\b<year_before>\s|\()$")
 _FOOTNOTE = LazyPattern(r"^\d{1,2}\]")
 _ORDINAL = LazyPattern(r"<ordinal_suffix>\b")
 _COMPOUND_GAP = LazyPattern(r"^(?:,?\s<and>\s|,\s|\s)?$")
+_HOURS_AND_MINUTES = LazyPattern(
+    r"(?i)(?<![\w:.,])(?:(\d{1,3})\s?(?:h|<hours>)\s?(\d{2})(?:\s?m(?:in)?)?(?![\w:]|\.\d)",
+    r"|(\d{1,3}):(\d{2})(?=\s?(?:h|<hours>)\b)(?:\s?(?:h|<hours>))\b)",
+)
+_FEET_AND_INCHES = re.compile(
+    r"(?<![\w.,])(\d{1,6})\s?(?:ft\.?|feet|foot|')\s?(\d{1,2})\s?(?:in\b\.?|inch(?:es)?\b|\")"
+)
+_LETTERS_OR_SIGN = re.compile(r"[^\W\d_]+|[^\w\s.,-]")
+_LIST_GAP = LazyPattern(r"^\s*(?:,|;|,?\s*(?:<and>|<or>|<short_or>|<to>)|-|–|/|±|\+/-)\s*$")
+_OF_THEM = LazyPattern(r"^\s<of_them>\b")
 _COMPOUND = frozenset({"length", "duration", "mass"})
 
 
@@ -118,6 +128,13 @@ def quantities(text: str) -> list[Quantity]:
     spans = sorted([*taken, *((quantity.start, quantity.end) for quantity in digits)])
     in_words = [quantity for quantity in _in_words(low, spans) if quantity is not None]
     return _compounded(low, sorted([*digits, *in_words], key=lambda quantity: quantity.start))
+
+
+def with_parts(text: str, dimensions: Collection[str]) -> str:
+    """Write ``1h30`` and ``1:30 hours`` as hours and minutes, ``7 ft 10 in`` as feet and inches."""
+    if "duration" in dimensions:
+        text = _HOURS_AND_MINUTES.sub(r"\1\3 h \2\4 min", text)
+    return _FEET_AND_INCHES.sub(r"\1 feet \2 inches", text) if "length" in dimensions else text
 
 
 def is_unknown_language(text: str, known: Iterable[tuple[int, int]] = ()) -> bool:
@@ -264,11 +281,21 @@ def _compounded(low: str, every: list[Quantity]) -> list[Quantity]:
 def _joined(low: str, left: Quantity, right: Quantity) -> Quantity | None:
     if not _COMPOUND_GAP.match(low[left.end : right.start]):
         return None
+    if low[left.end : right.start] == " " and not _has_unit(low[right.start : right.end]):
+        cents = right.readings[0]
+        money = [each for each in left.readings if each.unit and each.unit.dimension.startswith("currency")]
+        if money and money[0].step >= 1 and cents.step >= 1 and 10 <= cents.value < 100:  # eight euros sixty
+            price = replace(money[0], value=money[0].value + cents.value / 100, step=0.01)
+            return Quantity(left.start, right.end, (price,))
     for large, small in product(left.readings, right.readings):
         reading = _sum_of(large, small)
         if reading:
             return Quantity(left.start, right.end, (reading,))
     return None
+
+
+def _has_unit(low: str) -> bool:
+    return any(word[0] in unit_words() for word in _LETTERS_OR_SIGN.finditer(low))
 
 
 def _sum_of(large: Reading, small: Reading) -> Reading | None:
@@ -300,6 +327,26 @@ def in_units(quantity: Quantity, units: Sequence[Unit]) -> Quantity:
         for each in ([reading] if reading.unit else [replace(reading, unit=unit) for unit in units])
     ]
     return replace(quantity, readings=tuple(readings))
+
+
+def with_shared_units(low: str, mentions: list[Quantity]) -> list[Quantity]:
+    """Give every member of a list the unit at its end: ``8 to 10 °C``."""
+    shared = list(mentions)
+    for at in range(len(shared) - 2, -1, -1):
+        left, right = shared[at], shared[at + 1]
+        own = any(reading.unit for reading in left.readings)
+        units = tuple(reading.unit for reading in right.readings if reading.unit)
+        if units and not own and _LIST_GAP.match(low[left.end : right.start]):
+            shared[at] = in_units(left, units)
+    for at, (left, right) in enumerate(pairwise(shared), start=1):
+        units = tuple(reading.unit for reading in left.readings if reading.unit)
+        if (
+            units
+            and not any(reading.unit for reading in right.readings)
+            and _OF_THEM.match(low[right.end :][:40])
+        ):
+            shared[at] = in_units(right, units)
+    return shared
 
 
 _UNCERTAINTY = LazyPattern(r"(?:±|\+/-|\+-|<uncertainty>)\s*$")

@@ -25,10 +25,11 @@ from wirefault.judging.reading.context import (
     status_at,
 )
 from wirefault.judging.reading.dates import DayOrTime
-from wirefault.judging.reading.languages import LazyPattern
+from wirefault.judging.reading.languages import LazyPattern, has_foreign_doubt
 from wirefault.judging.reading.names import Likeness, in_other_scripts, likeness
 from wirefault.judging.reading.numbers import in_digits
 from wirefault.judging.reading.quantities import is_unknown_language, lowered
+from wirefault.judging.reading.roles import on_question, without_errors
 from wirefault.judging.reading.text import bare, compared_words, folded, is_garbled, plain
 
 if TYPE_CHECKING:
@@ -53,16 +54,60 @@ class AskedValue(Protocol):
     def tolerance(self) -> int | float | None: ...
 
 
-def stated(slot: AskedValue, text: str) -> Stated:
+def stated(slot: AskedValue, text: str, question: str = "") -> Stated:
     """Read a text's statement of the slot's value; ``none``: the text has no value of its kind."""
-    return stated_in(slot, text, None)
+    return stated_in(slot, text, None, question=question)
 
 
-def stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[AskedValue] = ()) -> Stated:
+def stated_in(
+    slot: AskedValue,
+    text: str,
+    unit: str | None,
+    besides: Sequence[AskedValue] = (),
+    question: str = "",
+) -> Stated:
     """Read like ``stated``; numbers without a unit in the text are in ``unit``.
 
-    ``besides``: other slots, whose values the same text may have.
+    ``besides``: other slots, whose values the same text may have. ``question``: what the text answers.
     """
+    seen = plain(text[:_MAX_TEXT])
+    phrases = [place for option in _texts(slot) for place in occurrences_of(compared_words(option), seen)]
+    whole = _stated_in(slot, text, unit, besides)
+    return on_topic(lambda part: _stated_in(slot, part, unit, besides), seen, question, phrases, whole)
+
+
+def on_topic(
+    read: Callable[[str], Stated],
+    text: str,
+    question: str,
+    phrases: Sequence[tuple[int, int]] = (),
+    whole: Stated | None = None,
+) -> Stated:
+    """Read a plain text, and correct the verdict by its parts about the question.
+
+    A value that only other parts have is unreadable. ``phrases``: places of the oracle's text. ``whole``: the
+    verdict of the whole text, if it is known.
+    """
+    whole = read(text) if whole is None else whole
+    stated_text = without_errors(text, question)
+    if stated_text != text and whole in ("right", "unreadable"):
+        whole = "right" if read(stated_text) == "right" else "unreadable"
+    part = on_question(stated_text, question, phrases[:_MAX_PLACES])
+    if part.text != stated_text:
+        verdict = read(part.text)
+        is_certain = verdict == "right" or (verdict == "wrong" and (part.names_role or whole == "wrong"))
+        if is_certain or (whole, verdict) != ("right", "unreadable"):
+            whole = verdict if is_certain else "unreadable"  # perhaps the value of something else
+    if (whole == "unreadable" or (whole == "right" and part.has_aside)) and part.usual != part.text:
+        whole = "right" if read(part.usual) == "right" else "unreadable"
+    return whole
+
+
+def _texts(slot: AskedValue) -> list[str]:
+    return [option for option in slot.options if isinstance(option, str) and compared_words(option)]
+
+
+def _stated_in(slot: AskedValue, text: str, unit: str | None, besides: Sequence[AskedValue]) -> Stated:
     from wirefault.judging.reading.amounts import stated_number
 
     seen = plain(text[:_MAX_TEXT])
@@ -127,6 +172,8 @@ _RELATIVE = LazyPattern(r"\b<relative_day>\b")
 # a number without a month or minutes may be a day, an hour, or seconds since 1970
 _PART_OF_A_DAY = LazyPattern(r"(?<!\d)(?:\d{1,2}|\d{5,})(?!\d|th\b)")
 _PART_OF_A_CLOCK = LazyPattern(r"(?<!\d)(?:\d{1,2}|[012]\d[0-5]\d)(?!\d|th\b)")
+_BEFORE_BRACKET = LazyPattern(r"^\s?(?:[a-z]{1,5}|<clock_oclock>)?\s?[(/,]\s?$")
+_ZONE_AFTER = LazyPattern(r"^\s?(?:<clock_oclock>\s)?<zone>\b")
 _END_OR_LIMIT = LazyPattern(r"(?:\b<limit>(?: <limit_link>)*|[-–—])[: ]*$")
 
 
@@ -136,13 +183,17 @@ def stated_phrase(option: str, text: str, unit: str | None = None) -> Stated:
     ``unit``: the report's unit for the text, for example ``PM``.
     """
     verdict, places = _stated_phrase(option, text, unit)
-    return "unreadable" if is_unknown_language(text, places) else verdict
+    if not is_unknown_language(text, places):
+        return verdict
+    # in an unknown language only a day or time without a word of doubt is certain
+    is_plain = verdict == "right" and _is_moment(option) and not has_foreign_doubt(lowered(text))
+    return "right" if is_plain else "unreadable"
 
 
 def _stated_phrase(option: str, text: str, unit: str | None) -> tuple[Stated, list[tuple[int, int]]]:
     """Return the verdict, and the places of the phrase."""
     moment = _as_moment(option)
-    if not (dates.is_day(moment) or dates.is_clock(moment)):
+    if not _is_moment(option):
         wanted = compared_words(option)
         return _stated_words(option, text), occurrences_of(wanted, text) if wanted else []
     low = in_digits(lowered(f"{text} {unit}" if unit else text))
@@ -168,6 +219,11 @@ def _may_be_afternoon(low: str, time: DayOrTime, moment: str) -> bool:
     text = low[time.start : time.end]
     after = low[time.end : time.end + 20]
     return text.strip() == f"{hour - 12}{minutes}" and not dates.has_half_of_day(after)
+
+
+def _is_moment(option: str) -> bool:
+    moment = _as_moment(option)
+    return dates.is_day(moment) or dates.is_clock(moment)
 
 
 def _as_moment(option: str) -> str:
@@ -202,11 +258,14 @@ def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], boo
             right = [each for each in right if each[0].start >= retraction]
             wrong = [each for each in wrong if each[0].start >= retraction]
     affirmed = [each for each, status in right if status == "affirmed"]
+    now = [each for each in affirmed if not is_background(low, each.start, each.end)]
     if affirmed:
         rivals = [
             each
             for each, status in wrong
             if status == "affirmed"
+            and not (now and is_background(low, each.start, each.end))
+            and not any(_is_same_elsewhere(low, own, each) for own in affirmed)
             and not (
                 each.start > affirmed[0].start
                 and _END_OR_LIMIT.search(low[max(0, each.start - 30) : each.start])
@@ -216,6 +275,13 @@ def _stated_moment(low: str, moments: list[DayOrTime], fits: Callable[[str], boo
     if any(status == "doubtful" for _, status in right):
         return "unreadable"
     return "wrong" if moments else "none"
+
+
+def _is_same_elsewhere(low: str, own: DayOrTime, other: DayOrTime) -> bool:
+    """Return whether a time in brackets is the same one in another zone: ``18:25 BST (17:25 UTC)``."""
+    return bool(
+        _BEFORE_BRACKET.match(low[own.end : other.start]) and _ZONE_AFTER.match(low[other.end :][:20])
+    )
 
 
 def _among_others(low: str, moment: DayOrTime, status: Affirmation) -> Affirmation:

@@ -52,6 +52,7 @@ _FIRST_OF_A_LIST = LazyPattern(r"(?m)^[ \t]*1[.)][ \t]+\S[^\n]*\n")
 _GARBLED = LazyPattern(
     r"[\ufffd▯⍰□]|[\u0080-\u009f]|â€|Ã[\u0080-\u00bf]|Â°|ï¿½|Ð[^\u0400-\u04ff\s]|\d\?+[\d.,]|[^\x00-\x7f]\?\?|\?\?[.,:]\?"
 )
+_CERTAIN = LazyPattern(r"(?i)\b<certain>\b(?: that\b)?[,:]?")
 _FINAL = "\nfinal answer: "
 
 
@@ -95,6 +96,7 @@ def plain(text: str) -> str:
     if _FIRST_OF_A_LIST.search(text):
         text = _NUMBERED.sub("", text)
     text = _EMPHASIS.sub("", _STRONG.sub("", text))
+    text = _CERTAIN.sub("", text)  # "no doubt" denies nothing
     for half, decimal in _halves():
         text = half.sub(decimal, text)
     return re.sub(r"(?<=\d)–(?=[\d$€£])|–(?=\d)", "-", text)

@@ -145,6 +145,7 @@ _GAP = LazyPattern(r"[ \t]?[(\[]?")
 _LETTERS = LazyPattern(r"[^\W\d_]{2,}")
 _QUALIFIED = LazyPattern(r"\b<qualified>\b|[/^*+=]")
 _PER = LazyPattern(r"\s<per>\s(?!cent)[^\W\d_]+")
+_PERIOD = LazyPattern(r"\s<per>\s<period>\b")
 _TOKEN = LazyPattern(r"[A-Za-zµΩ]{1,40}")
 
 
@@ -158,7 +159,8 @@ def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
     known = _known().match(text, start)
     if known:
         compound = _PER.match(text, known.end())
-        if compound:
+        price = all(unit.dimension.startswith("currency") for unit in unit_words()[known[0]])
+        if compound and not (price and _PERIOD.match(text, known.end())):  # roles.py reads the period
             return (Unit(text[start : compound.end()], "unknown"),), compound.end()
         return unit_words()[known[0]], known.end()
     if _LETTERS.match(text, start):

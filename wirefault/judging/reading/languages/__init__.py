@@ -97,9 +97,15 @@ class _CommonWords:
 
 
 @cache
-def _common_words() -> _CommonWords:
+def _recognised() -> Mapping[str, Any]:
     file = _HERE / "recognised.yaml"
-    lists = read_yaml(file.read_text(encoding="utf-8"), str(file))
+    lists: Mapping[str, Any] = read_yaml(file.read_text(encoding="utf-8"), str(file))
+    return lists
+
+
+@cache
+def _common_words() -> _CommonWords:
+    lists = {code: words for code, words in _recognised().items() if code != "doubts"}
     readable = tuple(frozenset(each["common"].split()) | _number_words(each) for each in languages())
     others = tuple(
         frozenset(words.split()) for code, words in lists.items() if not (_HERE / f"{code}.yaml").exists()
@@ -128,6 +134,17 @@ def likely_languages(sentence: str) -> frozenset[int]:
     words = _WORD.findall(sentence)
     counts = [sum(word in own for word in words) for own in _common_words().readable]
     return frozenset(place for place, count in enumerate(counts) if count and count == max(counts))
+
+
+@cache
+def _foreign_doubts() -> re.Pattern[str]:
+    doubts = _recognised()["doubts"]
+    return re.compile(rf"\b(?:{'|'.join(doubts['words'].split())})\b|{'|'.join(doubts['signs'].split())}")
+
+
+def has_foreign_doubt(low: str) -> bool:
+    """Return whether a text in lower case has a word of doubt in any language without a file here."""
+    return bool(_foreign_doubts().search(low)) or "?" in low or "？" in low
 
 
 def is_foreign(text: str) -> bool:
