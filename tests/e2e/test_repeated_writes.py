@@ -125,10 +125,9 @@ def test_step_retried_whole_deviates(tmp_path: Path, shop: tuple[str, list[Any]]
     assert [finding.rule for finding in method.findings] == ["write_repeated"] * 3
 
 
-def test_undeclared_write_is_unknown(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
+def test_undeclared_write_deviates(tmp_path: Path, shop: tuple[str, list[Any]]) -> None:
     done, result = experiment(tmp_path, shop[0], declared=False)
-    assert (done.returncode, result["verdict"]) == (2, "unknown"), done.stderr
-    assert "`writes: [POST /orders]`" in no_duplicate(result)["message"]
+    assert (done.returncode, result["verdict"]) == (1, "deviated"), done.stderr
 
 
 def test_agent_ordering_twice_without_faults_is_not_accused(

@@ -88,13 +88,6 @@ def test_one_of_two_wordings_is_repeated() -> None:
     assert verdict(method, arm(ONCE, ONCE))[0] == "deviated"
 
 
-def test_probable_write_is_unknown_and_named() -> None:
-    write = [times(2, declared=False)]
-    verdict_, message = verdict(arm(write), arm([times(1, declared=False)], [times(1, declared=False)]))
-    assert verdict_ == "unknown"
-    assert "declare it under links: shop with `writes: [POST /orders]`, or with `writes: []`" in message
-
-
 def test_inconsistent_control_is_unknown() -> None:
     verdict_, message = verdict(arm(TWICE), arm(ONCE, [], ONCE))
     assert (verdict_, message) == (

@@ -29,10 +29,12 @@ SHOP = Endpoint("shop.example", 443, b"shop.example", is_lab=False)
 SHOP_LINK = Link("shop", "https://shop.example")
 
 
-def chosen(document: WritesDocument, call: str, link: Link = SHOP_LINK, *, probable: bool = True) -> Endpoint:
+def chosen(
+    document: WritesDocument, call: str, link: Link = SHOP_LINK, *, may_write: bool = True
+) -> Endpoint:
     writes = AnsweredWrites.of(document.dump())
     assert writes is not None
-    return writes.endpoint(link, call, SHOP, probable=probable)
+    return writes.endpoint(link, call, SHOP, may_write=may_write)
 
 
 def record(file: Path, *bodies: dict[str, Any]) -> None:
@@ -89,9 +91,9 @@ def test_reads_reach_their_server(tmp_path: Path) -> None:
     document = WritesDocument(
         "answer", str(tmp_path / "writes"), writes=("GET /fire",), reads=("POST /find",)
     )
-    assert chosen(document, "GET /orders", probable=False) is SHOP
+    assert chosen(document, "GET /orders", may_write=False) is SHOP
     assert chosen(document, "POST /find") is SHOP
-    assert chosen(document, "GET /fire", probable=False).player is not None
+    assert chosen(document, "GET /fire", may_write=False).player is not None
 
 
 @pytest.mark.parametrize(

@@ -5,31 +5,58 @@ from __future__ import annotations
 import pytest
 
 from wirefault.wiring.links import Link
-from wirefault.wiring.write_requests import SentRequest, WriteKind, operation_in, write_kind
+from wirefault.wiring.write_requests import SentRequest, is_write, may_write, operation_in
 
 TABLES = Link("tables", "https://dynamodb.example")
 
 
 @pytest.mark.parametrize(
-    ("operation", "kind"),
+    ("operation", "writes"),
     [
-        ("Db_2012.PutItem", "probable"),
-        ("Db_2012.GetItem", None),
-        ("Db_2012.Scan", None),
-        ("Sqs.Send", "probable"),
+        ("Db_2012.PutItem", True),
+        ("Db_2012.GetItem", False),
+        ("Db_2012.Scan", False),
+        ("Sqs.Send", True),
     ],
 )
-def test_operation_of_aws_shows_writes(operation: str, kind: WriteKind | None) -> None:
-    assert write_kind(TABLES, SentRequest("POST", "/", "{}", True, amz_target=operation), ()) == kind
+def test_operation_of_aws_shows_writes(operation: str, writes: bool) -> None:
+    assert is_write(TABLES, SentRequest("POST", "/", "{}", True, amz_target=operation), ()) == writes
+
+
+_MUTATION = '{"query": "mutation {pay {id}}"}'
+
+
+@pytest.mark.parametrize(
+    ("link", "method", "path", "body", "writes"),
+    [
+        (Link("shop", "https://shop.example"), "POST", "/orders", "{}", True),
+        (Link("shop", "https://shop.example"), "GET", "/orders", None, False),
+        (Link("shop", "https://shop.example"), "POST", "/search", "{}", False),
+        (Link("shop", "https://shop.example"), "POST", "/query", _MUTATION, True),
+        (Link("shop", "https://shop.example", writes=("POST /search",)), "POST", "/search", "{}", True),
+        (Link("shop", "https://shop.example", writes=("POST /search",)), "POST", "/orders", "{}", False),
+        (Link("shop", "https://shop.example", writes_declared=True), "POST", "/orders", "{}", False),
+    ],
+)
+def test_wiring_corrects_what_the_request_shows(
+    link: Link, method: str, path: str, body: str | None, writes: bool
+) -> None:
+    assert is_write(link, SentRequest(method, path, body, True), ()) == writes
+
+
+def test_name_of_a_read_does_not_prove_that_a_call_is_safe() -> None:
+    sent = SentRequest("POST", "/search", "{}", True)
+    link = Link("shop", "https://shop.example")
+    assert may_write(link, sent, ()) and not is_write(link, sent, ())
 
 
 def test_only_declared_operation_of_path_writes() -> None:
     link = Link("rpc", "https://rpc.example", writes=("POST /rpc place_order",), writes_declared=True)
     kinds = [
-        write_kind(link, SentRequest("POST", "/rpc", f'{{"jsonrpc": "2.0", "method": "{method}"}}', True), ())
+        is_write(link, SentRequest("POST", "/rpc", f'{{"jsonrpc": "2.0", "method": "{method}"}}', True), ())
         for method in ("place_order", "cancel_order")
     ]
-    assert kinds == ["declared", None]
+    assert kinds == [True, False]
 
 
 @pytest.mark.parametrize(

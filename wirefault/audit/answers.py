@@ -78,8 +78,7 @@ def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> 
     [trace] = [trace for trace in traces_of(identified) if trace.episode]
     declared = _with_declared(identified, trace, corrections)
     [trace] = [trace for trace in traces_of(declared) if trace.episode]
-    # a risky repetition is harmful where the clean runs execute the write less often
-    repeats = [f for f in trace_findings([trace], [WRITE_REPEATED]) if f.severity == "harmful"]
+    repeats = trace_findings([trace], [WRITE_REPEATED])
     conduct = conduct_in(trace, [id for finding in repeats for id in finding.evidence])
     return RunView(run_id, trace, judge_trace(trace), calls_in(trace), conduct, events)
 
@@ -87,15 +86,15 @@ def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> 
 def _with_declared(
     identified: Sequence[tuple[str, Event]], trace: EpisodeTrace, corrections: Corrections
 ) -> list[tuple[str, Event]]:
-    """Declare the probable writes of the run, as the user corrected them, on each link."""
-    probable = {id(write.request) for write in writes_in(trace)}
+    """Declare the writes of the run, as the user corrected them, on each link."""
+    by_kind = {id(write.request) for write in writes_in(trace)}
     patterns: dict[str, dict[str, None]] = {}
     for call_request in trace.requests:
         exchange = call_request.exchange
         if exchange is None or call_request.of_model or (exchange.message and not exchange.tool):
             continue
         name = call_request.name
-        if corrections.is_write(name, probable=id(call_request) in probable):
+        if corrections.is_write(name, by_kind=id(call_request) in by_kind):
             patterns.setdefault(exchange.link, {})[name] = None
     links = Links([_declaring(link, tuple(patterns.get(link.name, ()))) for link in trace.links])
     return [

@@ -23,11 +23,20 @@ from wirefault.audit.question import PLACES, QUESTIONS, About, Question
 from wirefault.audit.result import AuditResult
 from wirefault.cli.help import CommandWithProgram, option
 from wirefault.cli.init import KEPT, KEPT_WIRING, accept_option, check_free, keep_audit, today
-from wirefault.cli.options import environ_below, logs_in, options, out_option, seed_option, toxiproxy_option
-from wirefault.core.errors import DEVIATED, UNKNOWN, InputError, nearest
+from wirefault.cli.options import (
+    environ_below,
+    fail_on_option,
+    logs_in,
+    options,
+    out_option,
+    seed_option,
+    toxiproxy_option,
+)
+from wirefault.core.errors import UNKNOWN, InputError, nearest
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import load_saved, save
+from wirefault.judging.ending import FailOn, ending
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.audit import print_answer, print_audit, print_calls, print_plan
@@ -194,6 +203,7 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         section="Other",
         help="Continue this audit; its complete runs are kept. latest: the newest but for dry runs.",
     ),
+    fail_on_option,
     seed_option,
     out_option,
     option(
@@ -234,13 +244,14 @@ def audit_command(
     seed: int | None,
     out: Path | None,
     json_file: Path | None,
+    fail_on: FailOn,
     toxiproxy: str,
 ) -> None:
     """Ask what an agent does when each of its calls fails, and report what harms.
 
     COMMAND, after --, runs twice without faults. Then each question makes one fault certain at one call, and
-    the run is compared with the clean ones. A wiring (WIRING_FILE) replaces the command. Exit codes: 0 no
-    findings, 1 findings, 2 nothing could be asked or an answer is unknown.
+    the run is compared with the clean ones. A wiring (WIRING_FILE) replaces the command. Exit codes: 0
+    nothing found, 1 a finding (see --fail-on), 2 nothing could be asked or an answer is unknown.
     """
     if listing:
         _list_questions()
@@ -287,7 +298,7 @@ def audit_command(
         print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
     choice = choose_toxiproxy(toxiproxy, saved.plan.configuration.environ)
     result = run_audit(saved, how, choice, print_to_stderr, _Console(listed=dry_run))
-    code = _show(result, how, json_file)
+    code = _show(result, how, json_file, fail_on)
     if junit is not None:
         junit.write_text(audit_junit(result), encoding="utf-8")
     if keep and result.answers:
@@ -324,7 +335,7 @@ def _plan(
     return ExperimentPlan(Experiment.model_construct(title=title), configuration, (prompt,), (arm,))
 
 
-def _show(result: AuditResult, how: AuditOptions, json_file: Path | None) -> int:
+def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_on: FailOn) -> int:
     """Keep the result, show it, and return the exit code."""
     not_asked = _not_asked(result, how.questions)
     document = audit_as_json(result, not_asked)
@@ -342,7 +353,7 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None) -> int
         print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")
     if json_file is not None:
         json_file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
-    return _exit_code(result, dry_run=how.dry_run)
+    return _exit_code(result, fail_on, dry_run=how.dry_run)
 
 
 class _Console(Listener):
@@ -360,17 +371,15 @@ class _Console(Listener):
         print_answer(self._console, answer)
 
 
-def _exit_code(result: AuditResult, *, dry_run: bool) -> int:
+def _exit_code(result: AuditResult, fail_on: FailOn, *, dry_run: bool) -> int:
     if result.code:
         return result.code
     if result.problem:
         return UNKNOWN
     if dry_run:
         return 0
-    severities = {answer.worst.severity for answer in result.answers if answer.worst}
-    if severities & {"harmful", "risky"}:
-        return DEVIATED
-    return UNKNOWN if any(answer.status == "unknown" for answer in result.answers) else 0
+    known = all(answer.status != "unknown" for answer in result.answers)
+    return ending((answer.worst.severity for answer in result.answers if answer.worst), fail_on, known=known)
 
 
 def _list_questions() -> None:

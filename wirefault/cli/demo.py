@@ -60,7 +60,7 @@ def demo_command(
     careless one under the same faults.
     """
     names = ("toxiproxy", "out", "as_json", "workers", "subject", "charts", "playbooks")
-    how = RunOptions(**{name: chosen.pop(name) for name in names})
+    how = RunOptions(fail_on=None, **{name: chosen.pop(name) for name in names})
     prompts = PromptsOptions(file, texts, only, match)
     completed = run_in_own_lab(lab_wiring(), prompts, chosen, how)
     code, is_sample = completed.code, not (file or texts or only or match or how.subject or how.playbooks)

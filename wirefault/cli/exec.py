@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from wirefault.cli.options import (
     PromptsOptions,
     RunOptions,
     charts_option,
+    fail_on_option,
     options,
     out_option,
     playbooks_option,
@@ -29,7 +30,7 @@ from wirefault.cli.options import (
 )
 from wirefault.cli.own_lab import CompletedRun, run_in_own_lab
 from wirefault.cli.results import show_page
-from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
+from wirefault.core.errors import InputError
 from wirefault.core.redaction import SECRET, Redaction
 from wirefault.history.events import (
     EXIT_CODE,
@@ -41,8 +42,8 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.history.reader import read_history
-from wirefault.judging.findings.leaks import PAST_THE_LAB
-from wirefault.judging.summary import summarise
+from wirefault.judging.ending import FailOn, any_injected, faults_wanted
+from wirefault.judging.summary import Summary, summarise
 from wirefault.judging.usage import LinkCalls, calls_by_link
 from wirefault.report.next_command import print_why
 from wirefault.report.reproduce import EXEC, EXEC_DEFAULTS
@@ -120,6 +121,7 @@ _PATH = click.Path(path_type=Path)
     ),
     out_option,
     charts_option(False),
+    fail_on_option,
     option(
         "--json",
         "json_file",
@@ -147,14 +149,16 @@ def exec_command(
     charts: bool,
     playbooks: Path | None,
     json_file: Path | None,
+    fail_on: FailOn,
     **settings: str | None,
 ) -> None:
     """Run a command unchanged, break the links it uses, and show what it did about it.
 
     COMMAND, after --, runs once, or once per prompt. It needs no changes or variables: the servers that it
     calls are detected. It has its usual input, output and terminal; the report is on standard error. A
-    prompt replaces {prompt} in COMMAND, or else is its standard input. Exit codes: 0 no findings, 1 findings
-    or a failed command, 2 no fault was met.
+    prompt replaces {prompt} in COMMAND, or else is its standard input. Exit codes: 0 nothing found, 1 a
+    finding (see --fail-on), 2 no fault is known to have been injected. COMMAND's own exit code is shown; it
+    is not a finding.
     """
     if record is not None and record.exists():
         raise InputError(f"--record {record}: already exists; name another file, or remove it")
@@ -179,7 +183,13 @@ def exec_command(
     defaults = {name: value for name, value in EXEC_DEFAULTS.items() if settings.get(name) is None}
     alone = file is None and len(texts) < 2
     how = RunOptions(
-        toxiproxy=toxiproxy, out=out, as_is=alone, on_stderr=True, charts=charts, playbooks=playbooks
+        toxiproxy=toxiproxy,
+        out=out,
+        as_is=alone,
+        on_stderr=True,
+        charts=charts,
+        playbooks=playbooks,
+        fail_on=fail_on,
     )
     completed = run_in_own_lab(wiring, prompts, {**settings, **defaults}, how)
     sys.exit(_show(completed, wiring, intercept, record, json_file, prompts if has_prompts else None))
@@ -212,9 +222,9 @@ def _show(
     missed |= dict.fromkeys(e.text for e in failures if e.why != "closed_at_certificate" or e.text in reasons)
     # the ingress's are among the connections that ended
     missed |= dict.fromkeys(past.sentence for past in summary.went_past if past.link or past.sent is None)
-    armed = any(summary.settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
-    any_met = any(fault.met is None or fault.met > 0 for fault in summary.faults)
-    plain_console(stderr=True).print(_calls_table(rows, missed, nothing_met=armed and not any_met))
+    missed |= dict.fromkeys(_exits(events))
+    without = "" if any_injected(summary) or not faults_wanted(summary) else _why_without(summary)
+    plain_console(stderr=True).print(_calls_table(rows, missed, without))
     if json_file is not None:
         _write(json_file, "--json", json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     if record is not None:
@@ -222,24 +232,14 @@ def _show(
         _write_wiring(record, events, intercept, wiring.subject, prompts)
     show_page(completed.saved)
     print_why(plain_console(stderr=True), summary, completed.logs)
-    if completed.code:
-        return completed.code
-    own_findings = [finding for finding in summary.findings if finding.rule != PAST_THE_LAB.name]
-    invalid = {episode.episode for episode in summary.episodes if episode.outcome == "invalid"}
-    valid_events = (event for event in events if getattr(event, "episode", None) not in invalid)
-    if own_findings or any(map(_command_failed, valid_events)):
-        return DEVIATED
-    if armed and not any_met:
-        return UNKNOWN
-    return DEVIATED if summary.findings else 0
+    return completed.code
 
 
-def _command_failed(event: Event) -> bool:
-    """Return whether the command, not the lab, failed in an attempt that ended so."""
-    if not isinstance(event, AttemptEnded):
-        return False
-    crashed = event.ended_by == "exception" and event.error_class != "none"
-    return crashed or event.error_type == EXIT_CODE
+def _exits(events: Iterable[Event]) -> Iterator[str]:
+    """Yield how the command ended where it failed: a fact, not a finding."""
+    for event in events:
+        if isinstance(event, AttemptEnded) and event.error_type == EXIT_CODE:
+            yield f"the command {(event.error or 'it failed').partition(':')[0].removeprefix('it ')}"
 
 
 def _write_wiring(
@@ -284,16 +284,24 @@ def _write(path: Path, option_name: str, text: str) -> None:
 NOTHING_MET = (
     "no fault was met: none reached the command, so this shows nothing about its behaviour under faults"
 )
+NOTHING_KNOWN = (
+    "it is not known whether a fault was injected, so this shows nothing about its behaviour under it"
+)
+NOTHING_INJECTED = "no fault was injected, so this shows nothing about the command's behaviour under faults"
 _MORE_FAULTS = "; try another --seed, or make each fault certain: wirefault audit -- COMMAND"
 
 
-def _calls_table(rows: Sequence[LinkCalls], missed: Iterable[str], *, nothing_met: bool) -> RenderableType:
-    """Build the table of servers called. ``missed``: a sentence for each connection that was not
-    intercepted.
-    """
-    warning = [Text(one_line(sentence), style="yellow") for sentence in missed]
+def _why_without(summary: Summary) -> str:
+    if any(fault.injected is None for fault in summary.faults):
+        return NOTHING_KNOWN
+    return NOTHING_INJECTED if any(fault.met for fault in summary.faults) else NOTHING_MET
+
+
+def _calls_table(rows: Sequence[LinkCalls], remarks: Iterable[str], without: str) -> RenderableType:
+    """Build the table of servers called. ``without``: why the run shows nothing about faults."""
+    warning = [Text(one_line(sentence), style="yellow") for sentence in remarks]
     hint = _MORE_FAULTS if rows else ""
-    warning += [Text(NOTHING_MET + hint, style="bold yellow")] if nothing_met else []
+    warning += [Text(without + hint, style="bold yellow")] if without else []
     if not rows:
         return Group(Text("no calls: the lab saw no calls to any server", style="bold"), *warning)
     table = new_table("link", "server", "requests", "faults, and what it did", text_columns=(0, 1, 3))

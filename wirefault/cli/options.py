@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from wirefault.cli.help import option
 from wirefault.core.errors import InputError
 from wirefault.core.lab_folder import logs_folder, output_folder
+from wirefault.judging.ending import FAIL_ON, FailOn
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.settings import INTERNAL, NAMES, Settings
 from wirefault.wiring.links import Links
@@ -72,6 +73,7 @@ class RunOptions:
     subject: str | None = None
     playbooks: Path | None = None  # of the scripted model, before the shipped ones
     charts: bool | None = None  # None: if they can be drawn
+    fail_on: FailOn | None = "risky"  # None: it only shows
 
 
 @dataclass(frozen=True)
@@ -146,6 +148,14 @@ recorded_out_option = option(
     help="Read logs/ of this folder, or of its .wirefault/.  [default: .]",
 )
 recorded_json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+fail_on_option = option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    default="risky",
+    show_default=True,
+    section="Output",
+    help="Exit with 1 if a finding is at least this severe; none: never because of a finding.",
+)
 json_option = option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object.")
 engine_option = option(
     "--engine",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,9 +22,11 @@ from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.sets.presets import find_set
 from wirefault.gateway.cassettes import check_cassettes
+from wirefault.history.events import Event
 from wirefault.history.logs import log_error
-from wirefault.history.reader import HistoryError
-from wirefault.judging.summary import counted
+from wirefault.history.reader import HistoryError, read_history
+from wirefault.judging.ending import run_ending
+from wirefault.judging.summary import counted, summarise
 from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -108,6 +110,9 @@ def run_in_own_lab(
             print_to_stderr(f"warning: {line}")
         show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=False)
     run_id = saved.experiment_id
+    recorded = history.events if history else _events(configuration.logs, run_id)
+    if code == 0 and how.fail_on is not None and recorded:
+        code = run_ending(summarise(recorded), how.fail_on)
     if (configuration.logs / "runs" / run_id).exists():
         if how.charts is not False:
             _draw_charts(configuration.logs, run_id, history)
@@ -115,6 +120,13 @@ def run_in_own_lab(
             show_page(saved)
             show_why(plain_console(stderr=how.as_json), configuration.logs, run_id, history)
     return CompletedRun(code, saved)
+
+
+def _events(logs: Path, run_id: str) -> Sequence[Event]:
+    try:
+        return read_history(logs, run_id).events()
+    except HistoryError:
+        return ()
 
 
 def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:

@@ -20,6 +20,7 @@ from wirefault.cli.options import (
     charts_option,
     engine_option,
     experiment_changes,
+    fail_on_option,
     filter_option,
     json_option,
     max_cost_option,
@@ -60,13 +61,17 @@ _OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
 _TAKEN: Mapping[str, frozenset[str]] = {
     "--resume": _OF_ARMS | {"resume", "targets"},
     "--again": _OF_ARMS | {"again", "episodes", "arms", "targets"},
-    "--lab": _OF_PROMPTS | _SETTINGS | {"lab"},
+    "--lab": _OF_PROMPTS | _SETTINGS | {"lab", "fail_on"},
     "an experiment": _OF_ARMS
     | _SETTINGS
     | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
     | {"fail_fast", "junit", "output", "reports", "tags"}
     | {"until_decided", "max_episodes", "max_time", "max_cost"},
-    "a wiring": _OF_PROMPTS | _OF_LAB | _SETTINGS | {"targets", "links", "program", "charts", "playbooks"},
+    "a wiring": _OF_PROMPTS
+    | _OF_LAB
+    | _SETTINGS
+    | {"targets", "links", "program", "charts", "playbooks"}
+    | {"fail_on"},
 }
 
 
@@ -185,6 +190,7 @@ _PATH = click.Path(path_type=Path)
     ),
     verbose_option,
     charts_option(None),
+    fail_on_option,
     out_option,
     json_option,
     option("--output", type=_PATH, section="Output", help="Write what --json prints to this file."),
@@ -212,7 +218,8 @@ def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: 
     A target is an experiment's file, a folder of them, experiments in Python (FILE.py, FILE.py:NAME or
     MODULE:NAME) or a wiring file; without one, ./wirefault.yaml is run. COMMAND, after --, is the agent: it
     is run for each prompt, and {prompt} in it is the prompt. With --lab the prompts go through the lab that
-    is up. The exit code is the verdict: 0 held, 1 deviated, 2 unknown.
+    is up. The exit code is the verdict: 0 held, 1 deviated, 2 unknown; without a hypothesis 1 for a finding
+    (see --fail-on), 2 if no fault is known to have been injected.
     """
     if chosen["resume"] or chosen["again"]:
         sys.exit(_run_saved(context, chosen, targets))
@@ -332,7 +339,7 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
             raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
         # the command takes no prompt: run one episode, named by the command, as `exec` does
         prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
-    names = _OF_LAB | {"as_json", "subject", "charts", "playbooks"}
+    names = _OF_LAB | {"as_json", "subject", "charts", "playbooks", "fail_on"}
     how = RunOptions(**{name: chosen[name] for name in names})
     return run_in_own_lab(wiring, prompts, {name: chosen[name] for name in _SETTINGS}, how).code
 
@@ -342,6 +349,9 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.core.run_key import handed_key
     from wirefault.experiments.evidence import sign_recording
     from wirefault.experiments.index import run_ids_of
+    from wirefault.history.reader import read_history
+    from wirefault.judging.ending import run_ending
+    from wirefault.judging.summary import summarise
     from wirefault.lab.run_document import run_document
     from wirefault.runner.run import new_run_id
     from wirefault.settings.configuration import load_configuration, running_lab
@@ -381,6 +391,9 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
         return code
     if recorded:
         _show_page_and_why(configuration, document.run_id, as_json=as_json)
+        if code == 0:
+            summary = summarise(read_history(logs, document.run_id).events())
+            code = run_ending(summary, chosen["fail_on"])
     return code
 
 

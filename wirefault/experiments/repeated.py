@@ -4,7 +4,7 @@ The control shows how often a write is executed without faults, and how the agen
 
 A write is repeated if it was executed at least twice in an attempt, and more often than in every control
 episode of the same prompt, of which there must be at least two with the same count. That refutes
-``no duplicate`` for declared writes. A probable write, or a control that does not decide, leaves it unknown.
+``no duplicate``. A control that does not decide leaves it unknown.
 An oracle that found the world as asked is stronger evidence and decides alone.
 
 A write that the control executes as often, with no failure before it, is usual for the agent: findings about
@@ -172,19 +172,19 @@ def _repeat(write: WriteCount, control: _Beside) -> _Repeat | None:
     if write.executed >= 2 and control.caused and write.executed <= usual:
         text = f"{write.call} executed {times(write.executed)}"
         text += ", and as often in the control after a failure there"
-        return _Repeat(False, text if write.declared else f"{text}; {_undeclared(write)}")
+        return _Repeat(False, text)
     if write.executed < 2 or (control.agree and write.executed <= usual):
         return _perhaps_executed(write) if most > max(usual, 1) else None
     if control.agree and len(control.counts) >= _MIN_CONTROL:
         text = f"{write.call} executed {times(write.executed)}, but {control.in_words}"
-        return _Repeat(write.declared, text if write.declared else f"{text}; {_undeclared(write)}")
+        return _Repeat(True, text)
     return _Repeat(False, "; ".join(_why_unknown(write, control.counts)))
 
 
 def _perhaps_executed(write: WriteCount) -> _Repeat:
     most = write.executed + write.maybe
     text = f"{write.call} may have been executed {times(most)}"
-    return _Repeat(False, text if write.declared else f"{text}; {_undeclared(write)}")
+    return _Repeat(False, text)
 
 
 def _why_unknown(write: WriteCount, counts: Sequence[int]) -> Iterator[str]:
@@ -194,13 +194,3 @@ def _why_unknown(write: WriteCount, counts: Sequence[int]) -> Iterator[str]:
     else:
         some = f"{len(counts)} control episode{'' if len(counts) == 1 else 's'}"
         yield f"{text}; {some} of the prompt do not decide: use repeats: {_MIN_CONTROL} or more"
-    if not write.declared:
-        yield _undeclared(write)
-
-
-def _undeclared(write: WriteCount) -> str:
-    call, _, link = write.call.rpartition(" of ")
-    return (
-        f"the wiring does not say whether it is a write: declare it under links: {link} with"
-        f" `writes: [{call}]`, or with `writes: []` if it changes nothing"
-    )

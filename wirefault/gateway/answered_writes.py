@@ -111,13 +111,13 @@ class AnsweredWrites:
         except (OSError, ValueError, LookupError, TypeError):
             return True
 
-    def endpoint(self, link: Link, call: str, usual: Endpoint, *, probable: bool) -> Endpoint:
+    def endpoint(self, link: Link, call: str, usual: Endpoint, *, may_write: bool) -> Endpoint:
         """Return the upstream of a request: ``usual``, unless it is a write that the run must not carry out.
 
-        ``call``: its method and path, or the MCP tool. ``probable``: it looks like a write.
+        ``call``: its method and path, or the MCP tool. ``may_write``: it may change state.
         """
         document = self._document
-        if usual.opener is not None or not self._corrections.is_write(call, probable=probable):
+        if usual.opener is not None or not self._corrections.is_write(call, by_kind=may_write):
             return usual
         if document.only_beyond and (usual.is_lab or stays_here(link.upstream)):
             return usual

@@ -16,11 +16,11 @@ from urllib.parse import unquote
 from wirefault.core.caller_errors import error_kind
 from wirefault.dialects.fate import Fate, fate_of
 from wirefault.dialects.http import SAFE_METHODS
-from wirefault.dialects.mcp import ToolAnswer
+from wirefault.dialects.mcp import MCP, ToolAnswer
 from wirefault.dialects.model_requests import may_ask_model
 from wirefault.history.events import LAB_MODEL, Exchange, FaultMet, ModelCall, ToolTry
 from wirefault.wiring.links import Link
-from wirefault.wiring.write_requests import operation_in
+from wirefault.wiring.write_requests import SentRequest, is_write, operation_in
 
 CallerRecord = ToolTry | ModelCall
 TryKey = tuple[int, str, str, int, int]  # attempt, link, fingerprint, call, try
@@ -28,6 +28,7 @@ SameKey = tuple[int, str, str]
 Executed = Literal["yes", "no", "maybe"]
 _EXECUTED: Mapping[Fate, Executed] = {"executed": "yes", "refused": "no", "maybe": "maybe"}
 _UNKNOWN: ToolAnswer = ""
+_SOME_SERVER = "http://server"
 
 
 def answers_of(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
@@ -44,6 +45,20 @@ def answers_of(exchange: Exchange) -> Iterator[tuple[int | None, ToolAnswer]]:
             yield from zip([*statuses, *unanswered], tool_answers, strict=False)
             return
     yield exchange.answered, exchange.tool_answer
+
+
+def sent_request(exchange: Exchange) -> SentRequest:
+    """The request of that record, as rules about writes see it."""
+    return SentRequest(
+        exchange.method,
+        exchange.target,
+        exchange.request_body,
+        not exchange.request_cut,
+        exchange.message,
+        exchange.tool,
+        exchange.dialect == MCP.name,
+        exchange.operation,
+    )
 
 
 def record_key(record: Exchange | CallerRecord) -> TryKey:
@@ -72,6 +87,7 @@ class Request:
     link: Link | None = None
     replies_are_lost: bool | None = False  # by a toxic that stops every reply; None if it may stop some
     tls: Literal["", "fresh", "kept"] = ""  # the connection's TLS, if the gateway has no record
+    read_only_tools: frozenset[str] = frozenset()  # those that the MCP server of the link annotates so
 
     @property
     def attempt(self) -> int:
@@ -176,19 +192,19 @@ class Request:
         is_message = self.exchange is not None and self.exchange.message != "" and not self.exchange.tool
         return is_message or self.method in SAFE_METHODS
 
-    @property
+    @cached_property
     def is_write(self) -> bool:
-        """Whether the wiring or the caller declares that it changes state."""
-        exchange = self.exchange
-        if exchange and (
-            exchange.write
-            or (
-                self.link
-                and self.link.is_write(exchange.method, exchange.target, exchange.tool, self.operation)
-            )
-        ):
+        """Whether it changes state: its caller says so, or ``wiring.write_requests.is_write`` does."""
+        if isinstance(self.caller_record, ToolTry) and self.caller_record.write:
             return True
-        return isinstance(self.caller_record, ToolTry) and self.caller_record.write
+        exchange = self.exchange
+        if exchange is None or self.of_model:
+            return False
+        if exchange.write:
+            return True
+        return is_write(
+            self.link or Link(exchange.link, _SOME_SERVER), sent_request(exchange), self.read_only_tools
+        )
 
     @property
     def same(self) -> SameKey | None:

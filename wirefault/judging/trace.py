@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
+from wirefault.dialects.mcp import LIST
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -32,6 +33,7 @@ from wirefault.judging.requests import CallerRecord, Request, SameKey, record_ke
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
 from wirefault.wiring.links import Link, Links, lab_links
+from wirefault.wiring.write_requests import read_only_tools
 
 _E = TypeVar("_E")
 _EventT = TypeVar("_EventT", bound=Event, covariant=True)
@@ -167,6 +169,11 @@ class EpisodeTrace:
                 requests.append(replace(request, exchange=None, ids=request.ids[1:]))
         return sorted(requests, key=lambda request: request.start)
 
+    @property
+    def all_requests(self) -> Sequence[Request]:
+        """All requests, those that named another attempt included."""
+        return self._joined
+
     @cached_property
     def tries(self) -> Sequence[Request]:
         """The requests that the caller recorded, in an order that does not depend on time."""
@@ -229,7 +236,17 @@ class EpisodeTrace:
             link=self.run.link_by_name.get(name),
             replies_are_lost=self._replies_are_lost(request.attempt, name),
             tls="fresh" if exchange is None and self._handshake_crossed(request) else "",
+            read_only_tools=self._read_only_tools.get(name, frozenset()),
         )
+
+    @cached_property
+    def _read_only_tools(self) -> Mapping[str, frozenset[str]]:
+        """By link: the tools that its MCP server annotates as read-only."""
+        tools: defaultdict[str, frozenset[str]] = defaultdict(frozenset)
+        for exchange in self.exchanges:
+            if exchange.message == LIST:
+                tools[exchange.link] |= read_only_tools(_tool_list(exchange))
+        return tools
 
     def _replies_are_lost(self, attempt: int, link: str) -> bool | None:
         """Whether a toxic keeps every reply on that link from its caller; None if it may be some of them."""
@@ -253,6 +270,14 @@ class EpisodeTrace:
             for connection in self.connections
             if (connection.attempt, connection.link) == (request.attempt, request.link_name)
         )
+
+
+def _tool_list(exchange: Exchange) -> str:
+    """Return a list of tools as the MCP server sent it, before any fault; empty if it is not kept whole."""
+    faulted = exchange.faulted_reply
+    if faulted is not None and faulted.upstream_reply is not None:
+        return "" if faulted.upstream_reply_cut else faulted.upstream_reply
+    return "" if exchange.reply_cut else exchange.reply_body or ""
 
 
 def _may_hide(toxic: PlannedToxic) -> bool:

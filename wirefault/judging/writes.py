@@ -1,9 +1,8 @@
 """The writes of an episode: which requests changed state, which of them are the same, how often each was
 executed. Pure.
 
-A wiring declares writes. On a link without a declaration, requests that usually change state are probable
-writes. A write that an MCP server made while it worked on a tool call belongs to that call: it counts once,
-at the innermost link, and has the name of the call.
+``wiring.write_requests`` says which requests are writes. A write that an MCP server made while it worked on a
+tool call belongs to that call: it counts once, at the innermost link, and has the name of the call.
 """
 
 from __future__ import annotations
@@ -16,20 +15,14 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from wirefault.dialects.fate import Fate, fate_of
-from wirefault.dialects.mcp import LIST, MCP, read_message
+from wirefault.dialects.mcp import read_message
 from wirefault.dialects.sameness import Wanted, idempotency_field, same_digest
 from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldProbed, WorldRead
 from wirefault.judging.probed import AddedRows
 from wirefault.judging.requests import Request, answers_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import Link
-from wirefault.wiring.write_requests import (
-    IDEMPOTENT_METHODS,
-    SentRequest,
-    is_graphql_query,
-    read_only_tools,
-    write_kind,
-)
+from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
 
 _FATE_BY_CALLER: Mapping[str, Fate] = {"yes": "executed", "no": "refused", "maybe": "maybe"}
 
@@ -41,7 +34,6 @@ class Write:
     request: Request  # at the innermost link
     seen: Request  # as the subject made it: the MCP tool call in which the request lies, else the request
     same: str  # equal for the same write of one attempt, and of other episodes
-    declared: bool  # by the wiring or the caller; otherwise probable
     fates: tuple[Fate, ...]  # of each delivery: several if a fault of the gateway repeated it
 
     @property
@@ -81,7 +73,6 @@ class WriteCount:
     name: str
     call: str  # as a wiring declares it
     same: str
-    declared: bool
     executed: int
     maybe: int  # further ones that may have been executed
     ids: tuple[str, ...] = ()  # of the events that show it
@@ -98,8 +89,7 @@ def usual_ids(counts: Iterable[WriteCount], usual: Container[str]) -> frozenset[
 
 def writes_in(trace: EpisodeTrace) -> list[Write]:
     """All writes of the episode that reached an upstream or may have, oldest first."""
-    kinds = {id(request): _is_write(trace, request) for request in trace.requests}
-    requests = [request for request in trace.requests if kinds[id(request)] is not None]
+    requests = [request for request in trace.requests if request.is_write]
     outer = {id(request): _outermost(request, requests) for request in requests}
     containing = {id(call) for call in outer.values() if call is not None}
     innermost = [request for request in requests if id(request) not in containing]
@@ -110,7 +100,6 @@ def writes_in(trace: EpisodeTrace) -> list[Write]:
             request,
             outer[id(request)] or request,
             same,
-            kinds[id(request)] is True or kinds.get(id(outer[id(request)])) is True,
             fate,
         )
         for request, same, fate in zip(innermost, sames, fates, strict=True)
@@ -143,63 +132,8 @@ def _counted(same: str, group: Sequence[Write]) -> WriteCount:
             by_key[key] = write
     fates = [fate for write in alone for fate in write.fates] + [write.fate for write in by_key.values()]
     first, number = group[0], Counter(fates)
-    declared = all(write.declared for write in group)
     ids = tuple(dict.fromkeys(id for write in group for id in (*write.seen.ids, *write.request.ids)))
-    return WriteCount(first.name, first.call, same, declared, number["executed"], number["maybe"], ids)
-
-
-# which requests are writes
-
-
-def _is_write(trace: EpisodeTrace, request: Request) -> bool | None:
-    """True for a declared write, False for a probable one, None for any other request."""
-    exchange, link = request.exchange, request.link
-    if request.of_model or is_graphql_read(exchange):
-        return None
-    if request.is_write:
-        return True
-    if exchange is None or link is None:
-        return None
-    tools = _read_only_tools(trace, link.name) if exchange.tool else ()
-    kind = write_kind(link, sent_request(exchange), tools)
-    return None if kind is None else kind == "declared"
-
-
-def sent_request(exchange: Exchange) -> SentRequest:
-    """The request of that record, as rules about writes see it."""
-    return SentRequest(
-        exchange.method,
-        exchange.target,
-        exchange.request_body,
-        not exchange.request_cut,
-        exchange.message,
-        exchange.tool,
-        exchange.dialect == MCP.name,
-        exchange.operation,
-    )
-
-
-def is_graphql_read(exchange: Exchange | None) -> bool:
-    """Whether it is a GraphQL operation that only reads."""
-    return (
-        exchange is not None
-        and not exchange.request_cut
-        and is_graphql_query(exchange.method, exchange.request_body)
-    )
-
-
-def _read_only_tools(trace: EpisodeTrace, link: str) -> set[str]:
-    """The tools that the MCP server of that link annotates as read-only."""
-    lists = (e for e in trace.exchanges if (e.link, e.message) == (link, LIST))
-    return {tool for exchange in lists for tool in read_only_tools(tool_list(exchange))}
-
-
-def tool_list(exchange: Exchange) -> str:
-    """Return a list of tools as the MCP server sent it, before any fault; empty if it is not kept whole."""
-    faulted = exchange.faulted_reply
-    if faulted is not None and faulted.upstream_reply is not None:
-        return "" if faulted.upstream_reply_cut else faulted.upstream_reply
-    return "" if exchange.reply_cut else exchange.reply_body or ""
+    return WriteCount(first.name, first.call, same, number["executed"], number["maybe"], ids)
 
 
 # writes within a tool call

@@ -13,6 +13,7 @@ from wirefault.dialects.registry import is_model_api
 from wirefault.history.events import ConnectionEnded, Event, Exchange
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import CheckResult
+from wirefault.judging.ending import fails
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary
@@ -20,7 +21,6 @@ from wirefault.pytest_plugin.mark import Mark
 from wirefault.wiring.links import LAB, SCRIPTED, STDIO, Link, is_model_host
 
 Kind = Literal["passed", "failed", "unknown", "not drawn", "paid"]
-_FAILING = ("harmful", "risky")
 BAD_TONES = ("harmful", "ended", "failed")
 
 
@@ -80,7 +80,7 @@ def judge_test(
 
 def grave_findings(mark: Mark, summary: Summary) -> list[Finding]:
     """The findings that fail a test: harmful or risky, and not among those of the mark."""
-    grave = [finding for finding in summary.findings if finding.severity in _FAILING]
+    grave = [finding for finding in summary.findings if fails(finding.severity)]
     return [finding for finding in grave if finding.rule not in (*mark.expect, *mark.allow)]
 
 

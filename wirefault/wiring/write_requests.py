@@ -1,7 +1,8 @@
-"""Which requests change state, by the wiring and by what they look like. Pure.
+"""Which requests change state. Pure.
 
-A wiring declares writes. On a link without a declaration, requests that usually change state are probable
-writes: the gateway uses this for the trigger ``after: {write: executed}``, the judge for side effects.
+A POST, PUT, PATCH or DELETE is a write, and so is a call of an MCP tool that is not annotated as read-only,
+unless its name or body says that it only reads. A wiring corrects that: where it declares the writes of a
+link, its list decides. The gateway, the judge and the audit all ask ``is_write``.
 """
 
 from __future__ import annotations
@@ -10,18 +11,17 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from wirefault.dialects.http import data_of, split_events
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.mcp import message_of
+from wirefault.dialects.model_requests import may_ask_model
 from wirefault.wiring.links import Link
 
 # Repeating them changes nothing more: RFC 9110, 9.2.2.
 IDEMPOTENT_METHODS = frozenset({"PUT", "DELETE"})
-WriteKind = Literal["declared", "probable"]
-
 WRITING_METHODS = frozenset({"POST", "PATCH", *IDEMPOTENT_METHODS})
 _TOKEN_PATH = re.compile(r"/(?:token|oauth2?/(?:v\d+/)?token|connect/token|introspect)$", re.I)
 _TELEMETRY_PATH = re.compile(
@@ -38,7 +38,7 @@ _READING_METHOD = re.compile(
 )
 _READING_NAME = re.compile(
     r"(?:^|[_.:-])(?:m?search|query|find|look_?up|list|get|read|fetch|describe|count|status|poll|preview|validate"
-    r"|estimate|calculate|autocomplete|suggest|embed(?:dings?)?|rerank|moderations?|classify|tokenize"
+    r"|estimate|calculate|autocomplete|suggest|embed(?:dings?)?|rerank|quote|translate|moderations?|classify|tokenize"
     r"|batch_?get|run_?query)(?![a-z])"
     r"|^(?:Get|List|Search|Find|Read|Fetch|Describe|Query|Scan|BatchGet|TransactGet|Count)(?![a-z])",
 )
@@ -85,7 +85,7 @@ class Corrections:
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
 
-    def is_write(self, name: str, *, probable: bool) -> bool:
+    def is_write(self, name: str, *, by_kind: bool) -> bool:
         """Return whether the call changes state, by the corrections and then by its kind.
 
         A pattern without an operation selects all operations of the path.
@@ -93,27 +93,48 @@ class Corrections:
         names = dict.fromkeys((name, " ".join(name.split(" ")[:2])))
         if any(fnmatchcase(each, pattern) for each in names for pattern in self.reads):
             return False
-        return probable or any(fnmatchcase(each, pattern) for each in names for pattern in self.writes)
+        return by_kind or any(fnmatchcase(each, pattern) for each in names for pattern in self.writes)
 
 
-def write_kind(link: Link, request: SentRequest, read_only_tools: Collection[str]) -> WriteKind | None:
-    """Whether the request is a declared write of the link or a probable one; None for any other.
+def is_write(link: Link, request: SentRequest, read_only_tools: Collection[str]) -> bool:
+    """Whether the request changes state.
 
     ``read_only_tools``: those that the link's MCP server annotates so. Requests to models are not writes, and
     the caller excludes them.
     """
+    if not may_write(link, request, read_only_tools):
+        return False
+    return _declares_writes(link) or _mutates(request) or not reads_by_name(_name_of(request))
+
+
+def may_write(link: Link, request: SentRequest, read_only_tools: Collection[str]) -> bool:
+    """Whether the request may change state: as ``is_write``, but the name of a read proves nothing."""
     if request.whole and is_graphql_query(request.method, request.body):
-        return None
+        return False
     operation = request.operation if link.declares_operations else ""
     if link.is_write(request.method, request.target, request.tool, operation):
-        return "declared"
-    if link.is_of_lab or link.writes or link.writes_declared:
-        return None
+        return True
+    if _declares_writes(link):
+        return False
     if request.of_mcp:
-        return "probable" if request.tool and request.tool not in read_only_tools else None
+        return bool(request.tool) and request.tool not in read_only_tools
     if request.method not in WRITING_METHODS or request.message:
-        return None
-    return None if _only_reads(request, link.upstream) else "probable"
+        return False
+    return not _only_reads(request, link.upstream)
+
+
+def _declares_writes(link: Link) -> bool:
+    return link.is_of_lab or bool(link.writes) or link.writes_declared
+
+
+def _name_of(request: SentRequest) -> str:
+    return request.tool or f"{request.method} {request.target.partition('?')[0]} {request.operation}".rstrip()
+
+
+def _mutates(request: SentRequest) -> bool:
+    """Whether it is a GraphQL operation that writes, whatever its path is called."""
+    query = as_object(_json(request.body)).get("query") if request.whole else None
+    return isinstance(query, str) and _GRAPHQL_WRITE.search(_GRAPHQL_COMMENT.sub("", query)) is not None
 
 
 def path_template(target: str) -> str:
@@ -182,7 +203,7 @@ def _listed(body: str) -> Iterator[Mapping[str, Any]]:
 def _only_reads(request: SentRequest, upstream: str) -> bool:
     """Whether a request that is declared nowhere certainly changes nothing that matters."""
     path, body = request.target.partition("?")[0], request.body or ""
-    if _TOKEN_PATH.search(path) or "grant_type=" in body:
+    if may_ask_model(path) or _TOKEN_PATH.search(path) or "grant_type=" in body:
         return True
     if _TELEMETRY_PATH.search(path) or _TELEMETRY_HOST.search(urlsplit(upstream).hostname or ""):
         return True

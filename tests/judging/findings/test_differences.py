@@ -218,13 +218,12 @@ def test_exit_code_with_usual_answer_is_risky():
     assert compared(order(), answer(exit_code=1))[0] == [("done_but_not_told", "risky")]
 
 
-def test_undeclared_write_is_risky():
+def test_undeclared_write_counts():
     crm = {"link": "crm", "target": "/notes"}
     calm = [order(**crm), answer()]
     links = OTHER_LINK
-    rows, [text] = compared(order(**crm), answer(FAILED), control=(calm, calm), links=links)
-    assert rows == [("done_but_not_told", "risky")]
-    assert text.endswith("the wiring does not say whether it is a write")
+    rows, _ = compared(order(**crm), answer(FAILED), control=(calm, calm), links=links)
+    assert rows == [("done_but_not_told", "harmful")]
 
 
 @pytest.mark.parametrize(
@@ -292,17 +291,18 @@ def test_equal_episodes_have_no_difference(events):
             [order(link="crm", target="/search"), answer()],
             id="an undeclared call that reads",
         ),
-        pytest.param(
-            [order(), order(1, link="crm", target="/notes"), answer()],
-            CALM,
-            id="an undeclared call of faults alone",
-        ),
         pytest.param([order(), order(1), answer()], [answer()], id="the control disagrees"),
     ],
 )
 def test_no_difference_to_matching_control(events, calm):
     control = (calm, CALM if calm == [answer()] else calm)
     assert compared(*events, control=control)[1] == []
+
+
+def test_write_of_faults_alone_is_risky():
+    assert compared(order(), order(1, link="crm", target="/notes"), answer())[0] == [
+        ("extra_writes", "risky")
+    ]
 
 
 def test_single_control_episode_is_insufficient():
@@ -344,7 +344,7 @@ def test_extra_order_names_who_repeated_it(between: list[Event], by: str) -> Non
 
 def test_extra_order_leaves_open_who_repeated_it() -> None:
     """No request shows that it asks a model, but one in between may."""
-    [text] = compared(order(), request(0.5, target="/ask", link="llm"), order(1), answer())[1]
+    text = compared(order(), request(0.5, target="/ask", link="llm"), order(1), answer())[1][0]
     assert text.endswith("in each of 2 control episodes")
 
 

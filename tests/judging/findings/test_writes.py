@@ -90,10 +90,7 @@ def test_reply_lost_by_toxic():
 
 def test_undeclared_write():
     post = {"link": "crm", "target": "/notes"}
-    assert (
-        "the wiring does not say whether it is a write"
-        in write_repeated(lost(**post), request(0.4, **post), links=Links([CRM]))[0]
-    )
+    assert len(write_repeated(lost(**post), request(0.4, **post), links=Links([CRM]))) == 1
 
 
 def test_repeated_delete_is_note():
@@ -170,7 +167,14 @@ def test_whole_step_retried_after_later_failure():
         "POST /orders was sent again 390 ms after it had succeeded, because GET /price failed with 500;"
         " both were executed, with no Idempotency-Key"
     )
-    assert (finding.severity, finding.evidence) == ("risky", tuple(f"gateway-0:{n}" for n in (1, 2, 3)))
+    assert (finding.severity, finding.evidence) == ("harmful", tuple(f"gateway-0:{n}" for n in (1, 2, 3)))
+
+
+def test_step_repeated_because_a_concurrent_request_failed_first():
+    order = request(status=201, ms=300)
+    failed = request(0.1, "/notes/1", method="PUT", status=500, forwarded=False)
+    assert write_repeated(order, failed, AGAIN)[0].startswith("POST /orders was sent again")
+    assert write_repeated(order, request(-1, "/notes/1", method="PUT", status=500), AGAIN) == []
 
 
 def test_write_repeated_after_error_for_executed_one():
@@ -251,11 +255,9 @@ QUERY = '{"query": "query Orders { orders(first: 2) { id mutation } }"}'
 MUTATION = '{"query": "mutation Order { order(item: \\"tea\\") { id } }"}'
 
 
-def test_graphql_mutation_is_a_probable_write():
-    [text] = write_repeated(
-        lost(**GRAPHQL, request_body=MUTATION), request(0.4, **GRAPHQL, request_body=MUTATION)
-    )
-    assert "the wiring does not say whether it is a write" in text
+def test_graphql_mutation_is_a_write():
+    mutations = (lost(**GRAPHQL, request_body=MUTATION), request(0.4, **GRAPHQL, request_body=MUTATION))
+    assert len(write_repeated(*mutations)) == 1
 
 
 LOOK = '{"name": "look", "annotations": {"readOnlyHint": true}}'
@@ -360,7 +362,7 @@ def test_other_server_may_execute_refused_write():
     other = request(1, "/notes", link="crm")
     assert error_as_result(REFUSED, other, DONE) == []
     assert len(error_as_result(replace(other, start=99.0), REFUSED, DONE)) == 1
-    assert len(error_as_result(REFUSED, request(1, "/notes", link="crm", status=422), DONE)) == 1
+    assert len(error_as_result(REFUSED, request(1, "/notes", link="crm", status=422), DONE)) == 2
 
 
 def test_done_after_tool_500_is_risky():

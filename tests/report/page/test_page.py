@@ -141,11 +141,8 @@ def test_comparison_says_why_an_episode_is_missing(
     assert remark.endswith(why)
 
 
-def test_risk_of_an_undeclared_write_says_why_it_is_not_harm(tmp_path: Path) -> None:
-    content = page_content(doubled_order(tmp_path, link=replace(SHOP, writes=())))
-    assert content.verdict == "risk found"
-    assert "It is RISK and not HARM because nothing here says that the call is a write" in content.sentence
-    assert content.findings[0].grade in content.sentence
+def test_repeated_write_is_harm_although_no_wiring_declares_it(tmp_path: Path) -> None:
+    assert page_content(doubled_order(tmp_path, link=replace(SHOP, writes=()))).verdict == "harm found"
 
 
 def test_both_sides_of_a_lost_reply_are_shown(tmp_path: Path) -> None:

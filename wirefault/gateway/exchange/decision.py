@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from wirefault.dialects.http import Request
@@ -31,7 +31,8 @@ from wirefault.gateway.http1.messages import request_of
 from wirefault.gateway.lane import LaneAttempt
 from wirefault.gateway.replayed_model import ReplayedModel
 from wirefault.gateway.run import Run
-from wirefault.wiring.write_requests import WRITING_METHODS, SentRequest, write_kind
+from wirefault.wiring import write_requests
+from wirefault.wiring.write_requests import WRITING_METHODS, SentRequest
 
 MAX_HELD_BODY = 16 << 20
 # A body in tiny chunks is mostly framing: its faults are decided at this many times the limit.
@@ -222,13 +223,25 @@ def _client_request(exchange: Exchange) -> SentRequest:
 
 
 def is_write(exchange: Exchange) -> bool:
-    """Whether the client's request, which asks no model, is a declared or probable write.
+    """Whether the client's request, which asks no model, is a write.
 
     A fault may have changed it, but whether it writes stays the same.
     """
+    return write_requests.is_write(
+        exchange.listener.link, _client_request(exchange), _read_only_tools(exchange)
+    )
+
+
+def may_write(exchange: Exchange) -> bool:
+    """As ``is_write``, but the name of a read proves nothing."""
+    return write_requests.may_write(
+        exchange.listener.link, _client_request(exchange), _read_only_tools(exchange)
+    )
+
+
+def _read_only_tools(exchange: Exchange) -> Collection[str]:
     run = exchange.origin.run
-    read_only = run.read_only_tools.get(exchange.listener.name, ()) if run is not None else ()
-    return write_kind(exchange.listener.link, _client_request(exchange), read_only) is not None
+    return run.read_only_tools.get(exchange.listener.name, ()) if run is not None else ()
 
 
 def _request_reader(head: RequestHead, body: bytes) -> Callable[[], Request]:

@@ -22,6 +22,7 @@ from wirefault.dialects.mcp import MCP, SESSION_HEADER, McpMessage
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.exchange.bodies import MAX_FAULTED_BODY, BodyStart, kept_text
 from wirefault.gateway.exchange.carrier import MessageReader
+from wirefault.gateway.exchange.decision import is_write
 from wirefault.gateway.exchange.exchange import Exchange
 from wirefault.gateway.exchange.usage import usage_fields
 from wirefault.gateway.http1.heads import (
@@ -73,8 +74,7 @@ def _record_late(exchange: Exchange, run: Run) -> None:
     during, named, listener = exchange.origin.attempt, exchange.origin.late_of, exchange.listener
     if during is None or named is None:
         return
-    is_write = listener.link.is_write(exchange.head.method, exchange.head.target, exchange.tool)
-    wrote = is_write and exchange.forwarded and fate_of(exchange.reply.upstream_status) != "refused"
+    wrote = is_write(exchange) and exchange.forwarded and fate_of(exchange.reply.upstream_status) != "refused"
     late = named.episode, named.number, wrote
     run.record(LateRequest(time.time(), during.episode, during.number, listener.name, *late))
 

@@ -13,7 +13,7 @@ from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.exchange.bodies import ServerReply
 from wirefault.gateway.exchange.carrier import HTTP, Carrier, MessageReader
 from wirefault.gateway.exchange.client import Client, PauseReason
-from wirefault.gateway.exchange.decision import call_name, is_write
+from wirefault.gateway.exchange.decision import call_name, may_write
 from wirefault.gateway.exchange.delivery import ReplyDelivery
 from wirefault.gateway.exchange.episode_state import note_end_of_try, note_write
 from wirefault.gateway.exchange.exchange import Exchange
@@ -125,8 +125,9 @@ class RequestRelay:
             return _model_endpoint(exchange, run, endpoint)
         if run.writes is None:
             return endpoint
-        probable = is_write(exchange)
-        return run.writes.endpoint(self._listener.link, call_name(exchange), endpoint, probable=probable)
+        return run.writes.endpoint(
+            self._listener.link, call_name(exchange), endpoint, may_write=may_write(exchange)
+        )
 
     def on_request_done(self, exchange: Exchange) -> None:
         """The whole request is here and forwarded, unless a fault answers it."""

@@ -45,7 +45,6 @@ class CallCount:
     """The number of times that an attempt executed a call that changes state."""
 
     call: str  # as a wiring declares it, with numbers and ids masked
-    declared: bool
     repeatable: bool  # idempotent by HTTP's definition
     executed: int  # requests with one idempotency key count once
     maybe: int
@@ -72,7 +71,7 @@ class Conduct:
     exit: str  # the error that ended the program; empty after a normal end
     reason: str  # the text of that error
     calls: tuple[CallCount, ...]
-    others: tuple[str, ...]  # undeclared calls that may have changed state
+    others: tuple[str, ...]  # calls that count neither as reads nor as writes
     replaced: bool  # a fault replaced the contents of a reply, which may now report a success
     past_lab: bool
     crashed: bool  # the program ended without an answer that gives the reason
@@ -187,7 +186,6 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
     ids = tuple(id for write in group for id in write.seen.ids)
     return CallCount(
         call,
-        declared=all(write.declared for write in group),
         repeatable=all(write.repeatable for write in group),
         executed=sum(by_same.values()) + len(keys),
         maybe=sum(write.fate == "maybe" and not (write.key and write.key in keys) for write in group),

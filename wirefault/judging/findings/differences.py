@@ -13,14 +13,9 @@ from typing import Literal
 from wirefault.judging.checker import Observation, Severity
 from wirefault.judging.findings.conduct import CallCount, Conduct, shortened
 from wirefault.judging.findings.finding import RuleText, times
-from wirefault.judging.findings.writes import undeclared
+from wirefault.judging.findings.writes import only_prepares
 
 MIN_CONTROL = 2
-_READING_CALL = re.compile(
-    r"(?:^|[/_.: -])(?:search|query|queries|find|lookup|list|get|read|fetch|graphql|validate|preview|quote"
-    r"|estimate|calculate|count|embeddings?|rerank|translate|classify|log|logs|events?|metrics|audit)(?![a-z])",
-    re.I,
-)
 _DONE = (
     r"(?:placed|ordered|sent|booked|created|added|cancell?ed|deleted|removed|paid|saved|updated|submitted"
     r"|confirmed|scheduled|opened|issued|posted|reserved|refunded|registered|done|completed?|success\w*)"
@@ -40,11 +35,6 @@ _FAILED_WORD = re.compile(
     re.I,
 )
 
-_PREPARING_CALL = re.compile(
-    _READING_CALL.pattern
-    + r"|(?:^|[/_.: -])(?:sessions?|log-?in|auth\w*|threads?|conversations?|runs?|traces?)(?![a-z])",
-    re.I,
-)
 Reading = Literal["done", "failed", "other"]
 
 
@@ -93,20 +83,18 @@ def _extra(conduct: Conduct, usual: dict[str, CallCount], episodes: int) -> Iter
         before = usual.get(count.call)
         normal, most_of_one = (before.executed, before.most_of_one) if before else (0, 0)
         more = count.executed - normal
-        if more <= 0 or count.repeatable or count.reported - 1 >= more or _only_reads(count):
+        if more <= 0 or count.repeatable or count.reported - 1 >= more:
             continue
-        if before is None and (not count.declared or more <= _left_undone(conduct, usual)):
-            continue  # a call that the control never makes may be no write, or may replace a usual one
+        if before is None and more <= _left_undone(conduct, usual):
+            continue  # it may replace a usual one
         often = f"{times(normal) if normal else 'never'} in each of {episodes} control episodes"
         who = f"; it was sent again {count.repeated}" if count.repeated else ""
         text = f"{count.call} was executed {times(count.executed)}, but {often}{who}"
-        certain = count.declared and (count.most_of_one > max(most_of_one, 1) or more > 1)
+        certain = count.most_of_one > max(most_of_one, 1) or more > 1
         if not certain and count.most_of_one <= max(most_of_one, 1):
             text += "; the contents differ"
         severity: Severity = "harmful" if certain else "risky"
-        yield Difference(
-            EXTRA_WRITES, Observation(text + _undeclared(count), (*count.ids, conduct.end_id), severity)
-        )
+        yield Difference(EXTRA_WRITES, Observation(text, (*count.ids, conduct.end_id), severity))
 
 
 def _left_undone(conduct: Conduct, usual: dict[str, CallCount]) -> int:
@@ -116,21 +104,12 @@ def _left_undone(conduct: Conduct, usual: dict[str, CallCount]) -> int:
     return sum(max(count.executed - done[call], 0) for call, count in usual.items())
 
 
-def _undeclared(count: CallCount) -> str:
-    return undeclared(declared=count.declared)
-
-
-def _only_reads(count: CallCount) -> bool:
-    """Whether the wiring does not declare the call, and its name is the name of a read or of a log."""
-    return not count.declared and _READING_CALL.search(count.call) is not None
-
-
 def _unreported(
     conduct: Conduct, usual: dict[str, CallCount], control: Sequence[Conduct]
 ) -> Iterator[Difference]:
     here = {call: conduct.count_of(call) for call in usual}
     done = [count for count in here.values() if count is not None and count.executed]
-    counts = [count for count in done if not count.repeatable and not _only_reads(count)]
+    counts = [count for count in done if not count.repeatable]
     if not counts or any(count.maybe or count.executed > usual[count.call].executed for count in done):
         return
     if conduct.unsure and not all(calm.unsure for calm in control):
@@ -152,10 +131,9 @@ def _unreported(
     first = counts[0]
     text = f"{first.call} was executed {times(first.executed)}, as in the control, but {how}"
     reported = _reports_success(conduct.answer if conduct.answer else conduct.reason)
-    grave = all(count.declared for count in counts) and not (conduct.exit and reported)
-    severity: Severity = "harmful" if grave else "risky"
+    severity: Severity = "risky" if conduct.exit and reported else "harmful"
     ids = (*first.ids, conduct.end_id)
-    yield Difference(DONE_NOT_TOLD, Observation(text + _undeclared(first), ids, severity))
+    yield Difference(DONE_NOT_TOLD, Observation(text, ids, severity))
 
 
 def _different_text(conduct: Conduct, control: Sequence[Conduct]) -> str:
@@ -175,7 +153,7 @@ def _half_done(
     conduct: Conduct, counts: Sequence[CallCount], missing: Sequence[CallCount], reading: Reading
 ) -> Iterator[Difference]:
     """Report writes of which only some were executed, although none failed for good."""
-    lasting = [count for count in counts if count.declared and not _PREPARING_CALL.search(count.call)]
+    lasting = [count for count in counts if not only_prepares(count.call.rpartition(" of ")[0])]
     attempts = [count for normal in missing if (count := conduct.count_of(normal.call)) is not None]
     if not lasting or any(count.refused or count.maybe for count in attempts):
         return  # the answer may be about that failure
@@ -213,7 +191,7 @@ def _usual_answer(
     if any(calm.answer != answer or calm.failed for calm in control) or not _reports_success(answer):
         return
     others = [count for count in conduct.calls if count.executed + count.maybe]
-    if not usual or others or not all(count.declared for count in usual.values()):
+    if not usual or others:
         return  # the answer may be about another write
     if not all(count.failures_seen for count in conduct.calls) or set(conduct.others) - set(
         control[0].others
@@ -324,9 +302,9 @@ DONE_NOT_TOLD = RuleText(
     fires=(
         "Every write of the control was executed as often as in the control, but the program ended with a "
         "nonzero exit code, an empty answer, or an answer that reports a failure. A person or a scheduler "
-        "that starts the program again repeats the writes. `risky` if the wiring does not declare the "
-        "writes, if the answer or the error reports success and only the exit code differs, or if some of "
-        "the writes were executed, the others were never attempted, and only a failure is reported."
+        "that starts the program again repeats the writes. `risky` if the answer or the error reports "
+        "success and only the exit code differs, or if some of the writes were executed, the others were "
+        "never attempted, and only a failure is reported."
     ),
     silent=(
         _CONTROL,
@@ -349,8 +327,7 @@ EXTRA_WRITES = RuleText(
     fires=(
         "A call that changes state was executed more often than in every control episode of the prompt. The "
         "finding names who repeated it if the records show it: the client, its SDK, the model that was asked "
-        "in between, or a repeated step. `risky` if the "
-        "wiring does not declare the write, or if only one more was executed and its contents differ."
+        "in between, or a repeated step. `risky` if only one more was executed and its contents differ."
     ),
     silent=(
         _CONTROL,
@@ -363,8 +340,7 @@ EXTRA_WRITES = RuleText(
         "the runner started another attempt, and that attempt repeated the write",
         "the control never makes the call, and one of the control's writes was not executed: the call may "
         "replace it",
-        "the wiring does not declare the call, and either its name is the name of a read or the control "
-        "never makes it",
+        "its name is the name of a read, and the wiring does not declare it as a write",
     ),
     mistaken=("an agent whose number of writes varies without faults, but was the same in the control",),
 )
@@ -385,7 +361,7 @@ NOT_DONE_BUT_TOLD = RuleText(
         "log entry",
         "the answer expresses doubt (may, unsure, unknown ...)",
         "a fault replaced the contents of a reply: the replacement may report success",
-        "the wiring does not declare the writes, or connections bypassed the lab",
+        "connections bypassed the lab",
         "the status was 404, 409, 410 or 412: the write may already have been done",
     ),
     mistaken=(

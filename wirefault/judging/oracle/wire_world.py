@@ -11,31 +11,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 from urllib.parse import parse_qsl
 
-from msgspec import structs
-
 from wirefault.dialects.fate import FATES, Fate, fate_of
-from wirefault.dialects.mcp import LIST, read_message
+from wirefault.dialects.mcp import read_message
 from wirefault.history.events import Exchange, WentPastLab
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Match, Pairing, match_json, paired
 from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
-from wirefault.judging.requests import answers_of
-from wirefault.judging.writes import sent_request, tool_list
-from wirefault.wiring.links import Link
-from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, read_only_tools, write_kind
-
-_SOME_SERVER = "http://server"
+from wirefault.judging.requests import Request, answers_of
+from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
 
 
 @dataclass(frozen=True)
 class WireWrite:
-    """One delivery of a declared write, and its result at the upstream."""
+    """One delivery of a write, and its result at the upstream."""
 
     exchange: Exchange
     fate: Fate
@@ -82,7 +76,7 @@ class WireWrite:
 
 def deliveries(exchange: Exchange) -> Iterator[WireWrite]:
     """Each delivery of a write to its upstream; several if a fault of the gateway repeated it."""
-    if not (exchange.write and exchange.forwarded):
+    if not exchange.forwarded:
         return
     for status, tool_answer in answers_of(exchange):
         yield WireWrite(exchange, fate_of(status, tool_answer if exchange.tool else None), status)
@@ -117,7 +111,7 @@ def _identity(exchange: Exchange) -> tuple[str, ...] | None:
 
 
 def judge_requests(
-    oracle: Oracle, exchanges: Iterable[Exchange], settled: bool, past_lab: Iterable[WentPastLab] = ()
+    oracle: Oracle, requests: Iterable[Request], settled: bool, past_lab: Iterable[WentPastLab] = ()
 ) -> WorldJudgement:
     """``settled``: no request was unanswered when the episode ended.
 
@@ -126,7 +120,7 @@ def judge_requests(
     """
     if not settled:
         return WorldJudgement("unknown", "held requests had not settled")
-    world = _judge_seen(oracle, exchanges)
+    world = _judge_seen(oracle, requests)
     links = {request.link for request in oracle.requests or ()}
     for past in past_lab:
         if world.axis == "lost" or (past.link in links and world.axis != "duplicated"):
@@ -134,44 +128,38 @@ def judge_requests(
     return world
 
 
-def _judge_seen(oracle: Oracle, exchanges: Iterable[Exchange]) -> WorldJudgement:
-    """Judge the requests that the lab saw. On a link without declared writes, as one that was found at run
-    time, the oracle's calls are writes; other probable writes leave the world unknown.
+def _judge_seen(oracle: Oracle, requests: Iterable[Request]) -> WorldJudgement:
+    """Judge the requests that the lab saw. The oracle's calls are writes, and so are the other writes of the
+    links that it names or whose writes the wiring declares.
     """
-    requests = oracle.requests or ()
-    exchanges = list(exchanges)
-    declared = {exchange.link for exchange in exchanges if exchange.write}
-    undeclared = [exchange for exchange in exchanges if exchange.link not in declared]
-    expected_ids = {
-        id(e) for e in undeclared if not e.of_model and any(is_call(each, e) for each in requests)
-    }
-    world = _judge_writes(
-        oracle, [structs.replace(e, write=True) if id(e) in expected_ids else e for e in exchanges]
-    )
-    read_only = {tool for e in undeclared if e.message == LIST for tool in read_only_tools(tool_list(e))}
-    probable = [e for e in undeclared if id(e) not in expected_ids and _is_probable_write(e, read_only)]
-    if world.axis == "as_asked" and oracle.others == "forbidden":
-        links = {request.link for request in requests}
-        if other := next((e for e in probable if e.link in links), None):
-            why = f"{_call_of(other)} may be a write: declare the link's `writes`, or set others: allowed"
-            return WorldJudgement("unknown", why)
+    wanted = oracle.requests or ()
+    named = {request.link for request in wanted}
+    counted: list[Exchange] = []
+    elsewhere: list[Exchange] = []
+    for request in requests:
+        exchange = request.exchange
+        if exchange is None or exchange.of_model:
+            continue
+        if any(is_call(each, exchange) for each in wanted):
+            counted.append(exchange)
+        elif request.is_write:
+            (counted if exchange.link in named or exchange.write else elsewhere).append(exchange)
+    world = _judge_writes(oracle, counted)
     if world.axis == "lost":
-        called = {exchange.link for exchange in exchanges}
-        for request in requests:
-            elsewhere = (e for e in probable if is_call(request.model_copy(update={"link": e.link}), e))
-            if request.link not in called and (other := next(elsewhere, None)):
-                return WorldJudgement("unknown", f"{_call_of(other)} came, and none to {request.link}")
+        called = {exchange.link for exchange in counted}
+        for each in wanted:
+            alike = (
+                e
+                for e in elsewhere
+                if is_call(each.model_copy(update={"link": e.link}), e) and _may_be_done(e)
+            )
+            if each.link not in called and (other := next(alike, None)):
+                return WorldJudgement("unknown", f"{_call_of(other)} came, and none to {each.link}")
     return world
 
 
-def _is_probable_write(exchange: Exchange, read_only: Collection[str]) -> bool:
-    """Whether it was probably a write, and may have been executed; ``read_only``: tools that only read."""
-    if exchange.of_model or not exchange.forwarded:
-        return False
-    answers = answers_of(exchange)
-    if all(fate_of(status, answer if exchange.tool else None) == "refused" for status, answer in answers):
-        return False
-    return write_kind(Link(exchange.link, _SOME_SERVER), sent_request(exchange), read_only) is not None
+def _may_be_done(exchange: Exchange) -> bool:
+    return any(write.fate != "refused" for write in deliveries(exchange))
 
 
 def _call_of(exchange: Exchange) -> str:

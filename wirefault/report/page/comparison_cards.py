@@ -24,7 +24,6 @@ from wirefault.report.page.findings import (
     example_text,
     finding_anchor,
     further,
-    grade_text,
     helps_text,
     in_ranges,
     injected_text,
@@ -35,7 +34,6 @@ from wirefault.report.page.findings import (
 )
 from wirefault.report.page.parts import WORDS, Episodes, FindingCard, Placed, Table, count_text
 from wirefault.report.page.phrase import Figure, Phrase, joined
-from wirefault.wiring.write_requests import reads_by_name
 
 NAMES = ("first", "second")
 _MEASURES: Mapping[str, str] = {"calls": "{:d}", "seconds": "{:.2f}", "tokens": "{:d}", "usd": "{:.4g}"}
@@ -188,7 +186,6 @@ def _card(place: int, group: Group) -> FindingCard:
         example=Phrase(example_text([example]), f", of the {NAMES[side]}"),
         injected=injected_on_both([each for each in pair if each is not None]) if twin else "",
         where=where_text(example, finding.evidence),
-        grade=grade_text(finding.severity, finding.text),
         other_side=_other_side(twin, 1 - side, group) if twin is not None else "",
         other_replies=_other_replies(twin, finding.rule) if twin is not None else (),
         replies=reply_texts(example, finding.rule, finding.evidence),
@@ -249,11 +246,10 @@ def repeated_writes(episodes: Iterable[RecordedEpisode]) -> dict[str, int]:
 
 
 def _same_writes(episode: RecordedEpisode) -> Iterable[list[Write]]:
-    """Return the episode's writes, declared or probable, with the same ones of an attempt together."""
+    """Return the episode's writes, with the same ones of an attempt together."""
     groups: defaultdict[tuple[int, str], list[Write]] = defaultdict(list)
     for write in writes_in(episode.trace):
-        if write.declared or not reads_by_name(write.request.name):
-            groups[write.request.attempt, write.same].append(write)
+        groups[write.request.attempt, write.same].append(write)
     return groups.values()
 
 

@@ -9,7 +9,6 @@ from wirefault.audit.groups import with_ranges
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.writes import UNDECLARED
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
@@ -108,7 +107,6 @@ def finding_cards(
                 example=example_text(alike),
                 injected=injected_text(example, finding.evidence),
                 where=where_text(example, finding.evidence),
-                grade=grade_text(severity, finding.text),
                 replies=reply_texts(example, rule, finding.evidence),
                 both_sides=changed_replies(example, finding.evidence),
                 effect=effect_of(
@@ -325,16 +323,6 @@ def _injected(example: Placed, evidence: Sequence[str]) -> Iterator[tuple[str, s
     for record in example.judged.faults:
         if record.source == "toxic" and record.delivered:
             yield record.kind, f"the connections of {record.link}"
-
-
-def grade_text(severity: Severity, text: str) -> str:
-    """Say why a repeated write is a risk here and harm in an audit; empty for other findings."""
-    if severity != "risky" or UNDECLARED not in text:
-        return ""
-    return (
-        "nothing here says that the call is a write; an audit learns that from its clean runs and calls the"
-        " same HARM, and so does this page once the wiring has the call in its list writes"
-    )
 
 
 def culprit_text(card: FindingCard, agent: str = "") -> list[str]:

@@ -85,8 +85,6 @@ class FindingCard:
     """The lab's part in the example."""
     replies: Sequence[str] = ()
     """Bodies of the replies to a repeated write, shortened."""
-    grade: str = ""
-    """Why its severity is not a higher one."""
     other_side: str = ""
     """Of a comparison: what the same episode did in the other recording."""
     other_replies: Sequence[str] = ()

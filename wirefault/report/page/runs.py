@@ -139,8 +139,6 @@ def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[Fi
         )
     else:
         parts = ["no harmful or risky finding in ", count, *_judged_part(placed)]
-    if cards and cards[0].grade:
-        parts += [f". It is RISK and not HARM because {cards[0].grade}"]
     success = summary.success
     if success.n:
         parts += [". The task succeeded in ", Figure(success.k, *_ARM, "success", "k"), " of "]

@@ -1,0 +1,50 @@
+"""The exit code of a command without a hypothesis: one policy for all of them. Pure.
+
+A hypothesis decides where there is one, see ``experiments.verdict``. Without one a command ends with 1 if it
+found something at or above ``--fail-on``, with 2 if no fault was injected or nothing is known about it, else
+with 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, get_args
+
+from wirefault.core.errors import DEVIATED, UNKNOWN
+from wirefault.judging.checker import SEVERITIES, Severity
+
+if TYPE_CHECKING:
+    from wirefault.judging.summary import Summary
+
+FailOn = Literal["harmful", "risky", "wasteful", "none"]
+FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+_DEFAULT: FailOn = "risky"
+
+
+def fails(severity: Severity, fail_on: FailOn = _DEFAULT) -> bool:
+    """Whether a finding of that severity is at or above the limit."""
+    return fail_on != "none" and SEVERITIES.index(severity) <= SEVERITIES.index(fail_on)
+
+
+def ending(severities: Iterable[Severity], fail_on: FailOn = _DEFAULT, *, known: bool) -> int:
+    """The exit code. ``known``: faults were injected, and their effect is known."""
+    if any(fails(severity, fail_on) for severity in severities):
+        return DEVIATED
+    return 0 if known else UNKNOWN
+
+
+def run_ending(summary: Summary, fail_on: FailOn = _DEFAULT) -> int:
+    """The exit code of a run. A run without faults has none to inject."""
+    known = not faults_wanted(summary) or any_injected(summary)
+    return ending((finding.severity for finding in summary.findings), fail_on, known=known)
+
+
+def faults_wanted(summary: Summary) -> bool:
+    """Whether the run was to have faults."""
+    names = ("faults", "toxic_prob", "error_prob")
+    return bool(summary.faults) or any(summary.settings.get(name) for name in names)
+
+
+def any_injected(summary: Summary) -> bool:
+    """Whether a fault is known to have been injected."""
+    return any(row.injected for row in summary.faults)
