@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from wirefault.audit.answers import Answer, CleanRuns, RunView, read_faulted, read_run
+from wirefault.audit.answers import Answer, CleanRuns, RunView, Seen, read_faulted, read_run
 from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, load_options
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.spending import Prices, Spending, estimate, spending
@@ -13,6 +13,7 @@ from wirefault.core.errors import LAB_FAILED, InputError
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import Exchange, RunFinished
 from wirefault.history.reader import HistoryError, read_history
+from wirefault.judging.findings.finding import Finding
 from wirefault.wiring.write_requests import Corrections
 
 CLEAN_RUNS = 2
@@ -88,6 +89,21 @@ def read_audit(saved: SavedExperiment) -> AuditResult:
             answered = tuple(read_faulted(view, ask, clean) for view in runs)
             result.answers.append(Answer(ask, answered))
     return result
+
+
+def audit_findings(saved: SavedExperiment, episode: str) -> list[Finding] | None:
+    """Return the audit's findings in that run with a fault; None for any other run."""
+    for answer in read_audit(saved).answers:
+        for number, run in enumerate(answer.runs, start=1):
+            if question_key(answer.ask, number) == episode:
+                return [_finding(seen, answer.ask, episode) for seen in run.seen]
+    return None
+
+
+def _finding(seen: Seen, ask: Ask, episode: str) -> Finding:
+    text = f"{ask.call.text} {seen.text[3:]}" if seen.text.startswith("it was ") else seen.text
+    evidence = tuple(id.rpartition("/")[2] for id in seen.evidence)
+    return Finding(seen.rule, seen.severity, text, episode, evidence)
 
 
 def clean_key(number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ def show_command(
     EPISODE is its key, the number that the run printed, or else its place from 1; without one all episodes
     are listed. A question can come alone: wirefault show q07 is q07 of the newest audit, but for dry runs.
     """
+    from wirefault.audit.options import is_audit
+    from wirefault.audit.result import audit_findings
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
     from wirefault.report.timeline import timeline_of
@@ -57,6 +60,9 @@ def show_command(
         timeline = timeline_of(recorded.run_of(key), key, recorded.control.get(key))
     except ValueError as error:
         raise InputError(str(error)) from None
+    if recording.experiment is not None and is_audit(recording.experiment):
+        findings = audit_findings(recording.experiment, key)  # the clean runs are its control
+        timeline = timeline if findings is None else replace(timeline, findings=findings)
     if as_json:
         print_object({**timeline.as_json(), "evidence": evidence.as_json()})
     else:
