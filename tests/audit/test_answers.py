@@ -9,10 +9,11 @@ from tests.judging.oracle.histories import ended, fault_met, run_started, starte
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, RunView, read_run, run_note
 from wirefault.judging.findings.differences import differences
+from wirefault.judging.findings.rules import trace_findings
 from wirefault.wiring.write_requests import Corrections
 
 
-def test_order_repeated_after_failed_model_call_is_extra() -> None:
+def test_order_repeated_after_failed_model_call_is_found_as_exec_finds_it() -> None:
     def order(at: float) -> object:
         return request(at, status=201, request_body="{}", fingerprint="{}")
 
@@ -21,8 +22,8 @@ def test_order_repeated_after_failed_model_call_is_extra() -> None:
     clean = [read_run(name, [start, started(), order(0), end], Corrections()).conduct for name in ("1", "2")]
     failed = model_request(0.5, status=500, fault=fault_met("server_error", 500, id="f"))
     run = read_run("3", [start, started(), order(0), failed, order(1), end], Corrections())
-    rules = [(each.rule.name, each.observation.severity) for each in differences(run.conduct, clean)]
-    assert rules == [("extra_writes", "harmful")]
+    found = [(each.rule, each.severity) for each in trace_findings([run.trace])]
+    assert (found, differences(run.conduct, clean)) == ([("write_repeated", "harmful")], [])
 
 
 @pytest.mark.parametrize(
