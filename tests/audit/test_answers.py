@@ -22,8 +22,8 @@ def test_order_repeated_after_failed_model_call_is_found_as_exec_finds_it() -> N
     clean = [read_run(name, [start, started(), order(0), end], Corrections()).conduct for name in ("1", "2")]
     failed = model_request(0.5, status=500, fault=fault_met("server_error", 500, id="f"))
     run = read_run("3", [start, started(), order(0), failed, order(1), end], Corrections())
-    found = [(each.rule, each.severity) for each in trace_findings([run.trace])]
-    assert (found, differences(run.conduct, clean)) == ([("write_repeated", "harmful")], [])
+    pairs = [(each.rule, each.severity) for each in trace_findings([run.trace])]
+    assert (pairs, differences(run.conduct, clean)) == ([("write_repeated", "harmful")], [])
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ CALLS = "curl -sf $1/orders > /dev/null"
 # by tap: the killed part, the exit code of ``exec``, and its message
 KILLED = {
     "namespace": [
-        ("subject", 1, "was killed by signal 9"),
+        ("subject", 0, "was killed by signal 9"),
         ("ingress", 70, "ingress was killed by signal 9"),
         ("exec", -9, ""),
     ],

@@ -135,8 +135,8 @@ def test_exec_and_run_judge_alike(
     behaviour, fault, severity, rule, code = EVENTS[event]
     prepared(tmp_path, shop, behaviour)
     ended, summary = run(tmp_path, fault)
-    found = [(each["severity"], each["rule"]) for each in summary["findings"]]
-    assert (found, ended) == ([(severity, rule)] if rule else [], code)
+    pairs = [(each["severity"], each["rule"]) for each in summary["findings"]]
+    assert (pairs, ended) == ([(severity, rule)] if rule else [], code)
 
 
 SENTENCE = (

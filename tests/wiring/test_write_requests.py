@@ -45,9 +45,9 @@ def test_wiring_corrects_what_the_request_shows(
 
 
 def test_name_of_a_read_does_not_prove_that_a_call_is_safe() -> None:
-    sent = SentRequest("POST", "/search", "{}", True)
+    search = SentRequest("POST", "/search", "{}", True)
     link = Link("shop", "https://shop.example")
-    assert may_write(link, sent, ()) and not is_write(link, sent, ())
+    assert may_write(link, search, ()) and not is_write(link, search, ())
 
 
 def test_only_declared_operation_of_path_writes() -> None:
