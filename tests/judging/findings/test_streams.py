@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.judging.findings.traced import model_request, observed, request, rule_findings
-from tests.judging.oracle.histories import called, ended, fault_met, model_call, run_started, started, tried
+from tests.judging.oracle.histories import (
+    EPISODE,
+    called,
+    ended,
+    fault_met,
+    model_call,
+    run_started,
+    started,
+    tried,
+)
 from tests.support import replace
 from wirefault.dialects.base import ModelReply
 from wirefault.dialects.openai_chat import OPENAI_CHAT
+from wirefault.history.events import SocketMessage
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 from wirefault.judging.trace import traces
 
@@ -30,6 +42,45 @@ def test_open_stream_is_reported_as_answer():
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and was taken for the whole answer"
     ]
+
+
+def socket(number, kind, delta=None, sender="server", **more):
+    text = json.dumps({"type": kind, "delta": delta})
+    return SocketMessage(103.0, EPISODE, 1, "model", 1, sender, number, "text", 9, kind, text=text, **more)
+
+
+def over_socket(*deltas, end="", **more):
+    first = socket(1, "response.create", sender="client")
+    pieces = [socket(n, "response.output_text.delta", each) for n, each in enumerate(deltas, 1)]
+    last = [socket(len(deltas) + 1, end)] if end else []
+    counts = {"client_messages": 1, "server_messages": len(deltas) + len(last)}
+    path = {
+        "target": "/v1/responses",
+        "method": "GET",
+        "status": 101,
+        "dialect": "http",
+        "at": 2.9,
+        "seconds": 0.2,
+    }
+    return [first, *pieces, *last, request(link="model", **path | counts | more)]
+
+
+@pytest.mark.parametrize(
+    ("deltas", "answer", "how"),
+    [
+        (("The total", " is"), "The total is", "was taken for the whole answer"),
+        ((), "", "the subject ended with an empty answer"),
+    ],
+)
+def test_response_over_websocket_without_its_end(deltas, answer, how):
+    end = replace(ANSWER, response=answer, ended_by="text" if answer else "empty")
+    assert observed(OPEN_STREAM, *over_socket(*deltas), end) == [
+        f"the response over the WebSocket of GET /v1/responses ended without its last event, and {how}"
+    ]
+    assert observed(OPEN_STREAM, *over_socket(*deltas, end="response.done"), end) == []
+    assert observed(OPEN_STREAM, *over_socket(*deltas, client_left=True), end) == []
+    assert observed(OPEN_STREAM, *over_socket(*deltas, server_messages=9), end) == []
+    assert observed(OPEN_STREAM, *over_socket(*deltas), replace(end, response="The answer broke off.")) == []
 
 
 def test_stream_cut_after_a_few_words():

@@ -206,6 +206,14 @@ def answer_from(trace: EpisodeTrace, request: Request, text: str) -> tuple[str, 
     return () if _SAYS_SO.search(answer.replace(words, " ")) else (end.id,)
 
 
+def empty_answer(trace: EpisodeTrace, request: Request) -> tuple[str, ...]:
+    """The id of the answer if it is empty and the subject ended without an error; else empty."""
+    end = trace.end_of(request.attempt)
+    if end is None or not _ended_well(end.event):
+        return ()
+    return (end.id,) if end.event.response.strip().casefold() in _EMPTY_ANSWERS else ()
+
+
 def _ended_well(end: AttemptEnded) -> bool:
     return end.ended_by in ("text", "report", "empty") and end.error_type is None
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from wirefault.dialects.json_values import as_object, parsed
 from wirefault.dialects.outages import has_end
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.stream_forms import recorded_events
-from wirefault.history.events import AttemptEnded, FaultMet, ModelCall
+from wirefault.history.events import AttemptEnded, FaultMet, ModelCall, SocketMessage
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.damaged import (
     CUT_BY,
     Use,
     answer_from,
+    empty_answer,
     model_asked_later,
     readable_text,
     received,
@@ -22,6 +26,10 @@ from wirefault.judging.findings.finding import Rule, span_in_words
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
+_CREATE, _TEXT_DELTA = "response.create", "text.delta"
+_RESPONSE_ENDS = frozenset(
+    {"response.done", "response.completed", "response.failed", "response.incomplete", "error"}
+)
 _STALLS = frozenset({"hang", "stream_hang", "api_timeout"})
 # A request that began shortly before the end had no time to reach a limit.
 _MIN_WAIT_S = 5.0
@@ -29,6 +37,7 @@ _TOLERANCE_S = 0.5
 
 
 def _open_stream(trace: EpisodeTrace) -> Iterator[Observation]:
+    yield from _open_socket(trace)
     repeated = {id for group in trace.repeated for request in group[:-1] for id in request.ids}
     for request in trace.requests:
         if not request.of_model or request.exchange is None or request.ids[0] in repeated:
@@ -40,6 +49,63 @@ def _open_stream(trace: EpisodeTrace) -> Iterator[Observation]:
             how, ids = used
             text = f"the stream of {request.name} ended without its finish reason, and {how}"
             yield Observation(text, (*request.ids, *ids))
+
+
+def _open_socket(trace: EpisodeTrace) -> Iterator[Observation]:
+    """Find answers over a WebSocket whose connection ended before the event that finishes the response."""
+    by_call: defaultdict[tuple[int, str, int], list[tuple[str, SocketMessage]]] = defaultdict(list)
+    for id, event in trace.records:
+        if isinstance(event, SocketMessage):
+            by_call[event.attempt, event.link, event.call].append((id, event))
+    for request in trace.requests:
+        exchange = request.exchange
+        if exchange is None or exchange.status != 101 or exchange.client_left:
+            continue
+        messages = by_call[exchange.attempt, exchange.link, exchange.call]
+        text = _unfinished_text([message for _, message in messages], exchange.server_messages)
+        if text is None or _asked_later(trace, request):
+            continue
+        used = answer_from(trace, request, text) if text.strip() else empty_answer(trace, request)
+        if used:
+            how = (
+                "was taken for the whole answer" if text.strip() else "the subject ended with an empty answer"
+            )
+            cut = f"the response over the WebSocket of {request.name} ended without its last event"
+            yield Observation(f"{cut}, and {how}", (*request.ids, messages[-1][0], *used))
+
+
+def _unfinished_text(messages: Sequence[SocketMessage], count: int) -> str | None:
+    """The text of the last response, as far as the client got it; None if it was finished, or is unknown."""
+    starts = [n for n, each in enumerate(messages) if each.sender == "client" and each.type == _CREATE]
+    if not starts or max((each.number for each in messages if each.sender == "server"), default=0) < count:
+        return None
+    pieces: list[str] = []
+    for each in messages[starts[-1] :]:
+        if each.sender == "client" or each.fate in ("dropped", "replaced", "cut"):
+            continue
+        if each.type in _RESPONSE_ENDS:
+            return None
+        if each.type.endswith(_TEXT_DELTA):
+            piece = as_object(_json(each.text)).get("delta")
+            if not isinstance(piece, str):
+                return None
+            pieces.append(piece)
+    return "".join(pieces)
+
+
+def _json(text: str | None) -> Any:
+    try:
+        return parsed(text or "")
+    except ValueError:
+        return None
+
+
+def _asked_later(trace: EpisodeTrace, request: Request) -> bool:
+    """Whether the model was asked again, over HTTP or another WebSocket."""
+    return model_asked_later(trace, request) or any(
+        event.type == _CREATE and event.attempt == request.attempt and event.t > request.end
+        for event in trace.all(SocketMessage)
+    )
 
 
 def _has_no_end(request: Request) -> bool:
@@ -103,9 +169,11 @@ OPEN_STREAM = Rule(
     fires=(
         "An event stream of the model stopped before its finish reason. The client was connected until "
         "then, did not ask again, and used the part that had arrived: it executed a tool call in it, or "
-        "returned it as the answer. If the subject does not record its calls, only two signs count: an "
-        "answer with the words of the stream, or, before the next model request, a write with the arguments "
-        "of a call in the stream."
+        "returned it as the answer. The same over a WebSocket (`/v1/realtime`, `/v1/responses`): the "
+        "connection ended after `response.create`, before the event that finishes the response; there an "
+        "empty answer with exit code 0 counts, too. If the subject does not record its calls, only two "
+        "signs count: an answer with the words of the stream, or, before the next model request, a "
+        "write with the arguments of a call in the stream."
     ),
     silent=(
         "the client closed the connection first: it needed no more of the stream",
