@@ -26,6 +26,7 @@ from wirefault.dialects.http import (
     split_events,
 )
 from wirefault.dialects.json_values import as_object, as_objects, as_text, compact, is_json, parsed
+from wirefault.dialects.stream_forms import SERVER_SENT_EVENTS
 
 CALL, LIST = "tools/call", "tools/list"
 INITIALIZE, CANCELLED = "initialize", "notifications/cancelled"
@@ -36,6 +37,7 @@ _VERSION_IN_META = "io.modelcontextprotocol/protocolVersion"
 # the field of params that a request's header repeats, by its method
 _NAMED_BY = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 SERVER_ERROR, INVALID_REQUEST = -32000, -32600
+_SESSION_IN_QUERY = re.compile(r"[?&]session_?id=", re.I)
 ToolAnswer = Literal["", "result", "error"]
 """How a call of a tool was answered; empty where that is not known."""
 
@@ -267,6 +269,19 @@ _OWN_METHODS = frozenset(
 def has_mcp_header(lines: Iterable[bytes]) -> bool:
     """Whether one of the lines of a request's header block is a header that only MCP's clients send."""
     return any(line[:1] in _FIRST_LETTERS and line.lower().startswith(_HEADERS) for line in lines)
+
+
+def is_answered_on_stream(request: Request) -> bool:
+    """Whether its response comes on another request's stream: the HTTP+SSE transport of 2024-11-05.
+
+    There the endpoint's query names the session. Clients of the later transport accept event streams, as it
+    requires, and name the session in a header.
+    """
+    return (
+        _SESSION_IN_QUERY.search(request.target) is not None
+        and SERVER_SENT_EVENTS.content_type not in request.header("accept").lower()
+        and not request.header(SESSION_HEADER)
+    )
 
 
 def is_mcp_message(body: bytes) -> bool:

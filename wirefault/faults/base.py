@@ -27,6 +27,7 @@ WhyNot = Literal[
     "nothing_to_change",  # the request or the model's reply has nothing that the fault can change
     "no_earlier_answer",  # the link has no earlier reply that differs
     "not_a_line",  # the fault acts on lines of stdio, and this message came over HTTP
+    "answered_on_stream",  # MCP over HTTP+SSE: the response comes on the session's GET stream
     "not_in_dialect",  # the link's API has no such error, or no such reply
     "not_a_stream",  # the fault acts on event streams only
     "not_a_websocket",  # the fault acts on messages of WebSocket connections only

@@ -24,7 +24,14 @@ from wirefault.dialects.http import (
     split_events,
     with_lines,
 )
-from wirefault.dialects.mcp import MCP, McpMessage, consistent, read_message, tool_result
+from wirefault.dialects.mcp import (
+    MCP,
+    McpMessage,
+    consistent,
+    is_answered_on_stream,
+    read_message,
+    tool_result,
+)
 from wirefault.faults.base import Act, Changed, Fault, Miss, Try, WhyNot
 from wirefault.faults.sets.fault_set import Entry
 
@@ -42,11 +49,19 @@ def act_of(fault: Fault, tried: Try) -> Act | Miss | None:
     act = fault.act(_shown(tried, request_message) if of_result and request_message else tried)
     if not isinstance(act, Act):
         return act
+    if _acts_on_reply(act) and is_answered_on_stream(tried.request):
+        return Miss("answered_on_stream")
     if act.request is not None:
         act = replace(act, request=consistent(tried.request, act.request))
     if isinstance(act.answer, Reply):
         act = replace(act, answer=_addressed(act.answer, request_message))
     return act if act.reply is None else _with_reply(act, act.reply, fault, tried, request_message)
+
+
+def _acts_on_reply(act: Act) -> bool:
+    """Whether it needs a reply with the response: it changes one, or is one."""
+    replaces = isinstance(act.answer, Reply) and act.answer.status < 400
+    return replaces or act.reply is not None or act.events is not None
 
 
 def _with_reply(

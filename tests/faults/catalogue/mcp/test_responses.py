@@ -17,6 +17,7 @@ from tests.faults.catalogue.mcp.messages import (
     messages_of,
     stream,
 )
+from tests.support import replace
 from wirefault.dialects.http import Reply, ReplyInPieces, write_event
 from wirefault.faults.base import Act, Miss
 
@@ -33,6 +34,19 @@ def test_tool_error_is_result():
     assert result == {"content": [{"type": "text", "text": "no"}], "isError": True}
     stateless = mcp_request(name="add", _meta=STATELESS)
     assert answered(act("tool_error", mcp_try(stateless))).json()["result"]["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("name", ["tool_error", "rpc_error", "lose_reply", "wrong_value", "truncate"])
+def test_response_on_session_stream_is_out_of_reach(name):
+    call = replace(mcp_request(), target="/messages/?session_id=5f")
+    assert done_by(name, mcp_try(call)) == Miss("answered_on_stream")
+    for later in (("Accept", "application/json, text/event-stream"), ("Mcp-Session-Id", "5f")):
+        assert done_by(name, mcp_try(replace(call, headers=(later,)))) != Miss("answered_on_stream")
+
+
+@pytest.mark.parametrize(("name", "more"), [("delay", {}), ("lose_request", {}), ("unavailable", {})])
+def test_request_to_session_stream_is_faulted(name, more):
+    assert act(name, mcp_try(replace(mcp_request(), target="/messages/?sessionId=5f")), **more)
 
 
 def test_protocol_error_has_request_id():
