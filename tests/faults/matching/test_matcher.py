@@ -114,6 +114,15 @@ def test_late_link_shares_count():
     assert met_ids(made, arrive(link="search")) == []
 
 
+def test_tool_on_functions_named_before_they_are_found():
+    entry = {"fault": "lose_reply", "links": "functions", "only": {"tool": "send_email"}}
+    faults = build_set({"faults": [entry]}, "f", REGISTRY, Links([], grows=True))
+    made = FaultMatcher(7, faults.on(Links([], grows=True)).faults)
+    made.add_link("functions", faults.on(Links([Link("functions", PYTHON, found=True)], grows=True)).faults)
+    calls = [arrive(link="functions", method="POST", path=path) for path in ("/get_price", "/send_email")]
+    assert [met_ids(made, call) for call in calls] == [[], ["lose_reply"]]
+
+
 def test_counting_starts_with_selected_turn():
     made = matcher({"links": "search", "when": {"turn": 2, "first": 1}})
     tries = [arrive(1, link="search"), arrive(2, link="search", turn=2), arrive(3, link="search", turn=2)]

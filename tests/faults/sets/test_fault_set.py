@@ -359,3 +359,19 @@ def test_writes_selects_probable_writes_of_unnamed_links() -> None:
 def test_preset_has_no_toxic_for_probable_writes() -> None:
     assert "found:writes" in preset("lost-replies", TO_FIND).faults[0].links
     assert all("found:writes" not in toxic.links for toxic in preset("lost-replies", TO_FIND).toxics)
+
+
+@pytest.mark.parametrize(
+    ("fault", "only", "problem"),
+    [
+        ("tool_error", {}, "links: tool_error is impossible on calls of functions"),
+        ("ws_cut", {}, "links: ws_cut is impossible on calls of functions"),
+        ("stream_cut", {}, "links: stream_cut is impossible on calls of functions"),
+        ("delay", {"method": "GET"}, "only: method: a function is called by POST, or by QUERY"),
+        ("delay", {"tool": "send", "method": "GET"}, "send is called by POST or tools/call, never by GET"),
+    ],
+)
+def test_selector_that_no_function_matches_is_refused(fault: str, only: Any, problem: str) -> None:
+    entry = {"fault": fault, "links": "functions", "only": only}
+    with pytest.raises(FaultSetError, match=re.escape(problem)):
+        build_set({"faults": [entry]}, "f", REGISTRY, Links([], grows=True))

@@ -135,7 +135,7 @@ class FaultMatcher:
     def add_link(self, link: str, entries: Iterable[Entry]) -> None:
         """Arm a link that was found after the matcher was created. ``entries``: the whole set, as before."""
         entries = tuple(entries)
-        if link not in self._candidates and any(link in entry.links for entry in entries):
+        if any(link in entry.links for entry in entries):  # also one armed by name: its kind is known now
             candidates = self._candidates[link] = self._link_candidates(link, entries)
             if candidates.remembers:
                 self.remembering.add(link)

@@ -25,6 +25,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from wirefault.core.errors import nearest
@@ -47,7 +48,14 @@ from wirefault.faults.sets.conditions import (
 from wirefault.faults.sets.dose import Dose, dose_of
 from wirefault.toxiproxy.toxics import TOXICS, toxic
 from wirefault.toxiproxy.toxics.text_form import ToxicSpec, streams_of
-from wirefault.wiring.links import FOUND_MODELS, FOUND_TOOLS, FOUND_WRITES, MODEL_NAMES, Links
+from wirefault.wiring.links import (
+    FOUND_MODELS,
+    FOUND_TOOLS,
+    FOUND_WRITES,
+    FUNCTIONS_NAME,
+    MODEL_NAMES,
+    Links,
+)
 
 
 def named_links(given: Any, where: str, links: Links | None) -> tuple[tuple[str, ...], bool]:
@@ -368,9 +376,28 @@ def _entry(value: Any, where: str, registry: Registry, links: Links | None) -> E
     when = checked_model(When, given.get("when"), f"{where}: {name}: when")
     only = checked_model(Only, given.get("only"), f"{where}: {name}: only")
     on = _links(given.get("links"), kind, f"{where}: {name}: links", links)
+    if links is not None and all(_is_functions(each, links) for each in on):
+        _check_on_functions(kind, only, f"{where}: {name}")
     only, on = _narrowed_to_tool(only, on, f"{where}: {name}: only: tool", links)
     named = text_or(name, given.get("id"), f"{where}: {name}: id")
     return Entry(fault, on, when, only, named, dose_of(given, f"{where}: {name}"))
+
+
+def _is_functions(name: str, links: Links) -> bool:
+    """Whether its calls are functions of the subject, now or once it is found."""
+    return name in links.function_names or (name == FUNCTIONS_NAME and links.may_be_found(name))
+
+
+def _check_on_functions(kind: type[Fault], only: Only, where: str) -> None:
+    """Raise ``FaultSetError`` if no call of a function can meet the fault."""
+    if kind.where in ("model", "mcp") or kind.family == "websocket":
+        raise FaultSetError(f"{where}: links: {kind.name} is impossible on calls of functions")
+    method = (only.method or "*").upper()
+    if only.tool is None and not any(fnmatchcase(each, method) for each in ("POST", "QUERY")):
+        raise FaultSetError(
+            f"{where}: only: method: a function is called by POST, or by QUERY if it only reads, never by"
+            f" {only.method}"
+        )
 
 
 def _narrowed_to_tool(
@@ -383,6 +410,8 @@ def _narrowed_to_tool(
     by_name = {*links.mcp_names, *links.function_names}
     later = tuple(name for name in on if name in by_name or links.may_be_found(name))
     if later and only.tool not in links.declared_tools:
+        if only.method is not None and only.method.upper() not in ("POST", "QUERY", CALL.upper()):
+            raise FaultSetError(f"{where}: {only.tool} is called by POST or {CALL}, never by {only.method}")
         called = {**only.json_, TOOL_FIELD: only.tool}
         return only.model_copy(update={"method": CALL, "json_": called}), later
     try:
