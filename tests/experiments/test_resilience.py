@@ -137,7 +137,7 @@ def test_json_has_no_infinite_figures() -> None:
 def test_console_has_tables_only_where_something_failed() -> None:
     assert printed(resilience(FINE, control=(FINE,))) == ""
     output = printed(resilience(BACK, LOST, control=(FINE, FINE), hypothesis=("availability >= 90 %",)))
-    assert "method all all 2 1 > 3.5 s 2 s - - -" in " ".join(output.split())
+    assert "method all all 2 1 ≥ 3.5 s 2 s - - -" in " ".join(output.split())
     assert "method, error budget of availability >= 90 %: 1 of 0.2 failures used, -400 % left" in output
     assert "recovery quality" not in output  # no fault reached it
     assert "correctness          50 % (1 of 2 episodes)" in printed(resilience(FAULTED_RIGHT, FAULTED_WRONG))

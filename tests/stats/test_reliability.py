@@ -41,6 +41,17 @@ def test_unrecovered_failures_are_censored_not_left_out() -> None:
     assert stats["by_operation"]["search"]["mttr_is_lower_bound"]
 
 
+def test_mean_of_outages_given_up_early_is_a_lower_bound() -> None:
+    mttr = MTTRCalculator()
+    for place in range(4):
+        mttr.record_failure("pay", "reset", at=100.0 * place)
+        mttr.record_recovery("pay", "reset", success=False, at=100.0 * place + 0.1)
+    mttr.record_failure("pay", "reset", at=500.0)
+    mttr.record_recovery("pay", "reset", at=510.0)
+    stats = mttr.get_recovery_stats()
+    assert stats["mttr_seconds"] == pytest.approx((4 * 0.1 + 10) / 5) and stats["mttr_is_lower_bound"]
+
+
 def test_without_failures_there_is_no_data() -> None:
     stats = MTTRCalculator().get_recovery_stats()
     assert (stats["mttr_seconds"], stats["recovery_rate"], stats["p50_seconds"]) == (None, None, None)

@@ -9,7 +9,6 @@ from scipy import stats
 from wirefault.stats.survival import (
     Duration,
     kaplan_meier,
-    mean_time,
     survival_limits,
     time_interval,
     time_percentile,
@@ -38,14 +37,6 @@ def test_estimate_and_limits_are_those_of_scipy(seed: int, n: int) -> None:
             low, high = survival_limits(step, 0.9)
             assert low == pytest.approx(limits.low.evaluate(step.seconds))
             assert high == pytest.approx(limits.high.evaluate(step.seconds))
-
-
-def test_unrecovered_failure_makes_mean_a_lower_bound() -> None:
-    recovered = [Duration(2.0, ended=True), Duration(4.0, ended=True)]
-    assert mean_time(recovered) is not None and mean_time(recovered).seconds == 3.0  # type: ignore[union-attr]
-    mean = mean_time([*recovered, Duration(10.0, ended=False)])
-    assert mean is not None and mean.is_bound and mean.seconds > 3.0
-    assert mean_time([]) is None
 
 
 def test_percentile_that_was_not_reached_is_unknown() -> None:

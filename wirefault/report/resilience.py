@@ -117,7 +117,7 @@ def _recovery_cells(row: Recovery) -> Iterator[str]:
     yield str(figures["failures"])
     recovered = figures["recovered"]
     yield f"{recovered} to {recovered + row.unknown}" if row.unknown else str(recovered)
-    more = "> " if figures["mttr_is_lower_bound"] else ""
+    more = "≥ " if figures["mttr_is_lower_bound"] else ""
     yield f"{more}{figures['mttr_seconds']:.3g} s"
     for each in (50, 90, 95, 99):
         seconds = figures[f"p{each}_seconds"]

@@ -8,6 +8,7 @@ mttr.get_recovery_stats()["mttr_seconds"]
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +23,7 @@ from wirefault.stats.exact import (
     percentile_interval,
 )
 from wirefault.stats.rates import percentile
-from wirefault.stats.survival import Duration, kaplan_meier, mean_time, time_interval, time_percentile
+from wirefault.stats.survival import Duration, kaplan_meier, time_interval, time_percentile
 
 PERCENTILES = (50, 90, 95, 99)
 CONFIDENCE = 0.9
@@ -103,8 +104,9 @@ class MTTRCalculator:
     def get_recovery_stats(self, *, now: float | None = None) -> dict[str, Any]:
         """Return all figures as JSON-like data; figures without data are None.
 
-        ``mttr_seconds`` is the mean over all outages; where the longest did not recover it is only a lower
-        bound, and ``mttr_is_lower_bound`` says so. A percentile that so few recoveries do not reach is None.
+        ``mttr_seconds`` is the sum of the observed times by the number of outages (IEC 60050-192). An outage
+        that did not recover lasted longer than it was observed, so the mean is then a lower bound, and
+        ``mttr_is_lower_bound`` says so. A percentile that so few recoveries do not reach is None.
         """
         at = self.clock() if now is None else now
         outages = [*self._ended, *self._active.values()]
@@ -126,7 +128,7 @@ class MTTRCalculator:
 def recovery_figures(outages: Sequence[Outage], now: float) -> dict[str, Any]:
     """Return number, recovery rate with interval, mean and percentiles of outages."""
     durations = [each.duration(now) for each in outages]
-    steps, mean = kaplan_meier(durations), mean_time(durations)
+    steps = kaplan_meier(durations)
     recovered = sum(each.recovered for each in outages)
     groups = _by_group((each.group, each.recovered) for each in outages)
     interval = clustered_rate(groups, _ERROR, min_mixed=MIN_SEEN) if groups else None
@@ -135,8 +137,8 @@ def recovery_figures(outages: Sequence[Outage], now: float) -> dict[str, Any]:
         "recovered": recovered,
         "recovery_rate": recovered / len(outages) if outages else None,
         "recovery_rate_interval": list(interval) if interval else None,
-        "mttr_seconds": mean.seconds if mean else None,
-        "mttr_is_lower_bound": mean.is_bound if mean else None,
+        "mttr_seconds": math.fsum(each.seconds for each in durations) / len(durations) if durations else None,
+        "mttr_is_lower_bound": recovered < len(outages) if outages else None,
         **{f"p{each}_seconds": time_percentile(steps, each) for each in PERCENTILES},
         **{
             f"p{each}_interval": list(time_interval(steps, each, CONFIDENCE)) if steps else None

@@ -154,25 +154,3 @@ def survival_limits(step: Step, confidence: float = 0.9) -> tuple[float, float]:
 
 def _first_below(points: Iterable[tuple[float, float]], share: float) -> float | None:
     return next((seconds for seconds, survival in points if survival <= share + 1e-12), None)
-
-
-@dataclass(frozen=True)
-class MeanTime:
-    """The mean time until the event, as far as it was observed."""
-
-    seconds: float
-    """The mean, or its lower bound."""
-    is_bound: bool
-    """Whether the longest times are censored, so that the mean may be longer without limit."""
-
-
-def mean_time(durations: Sequence[Duration]) -> MeanTime | None:
-    """Return the area below the estimate up to the longest observed time; None without durations."""
-    if not durations:
-        return None
-    end = max(each.seconds for each in durations)
-    area, before, survival = 0.0, 0.0, 1.0
-    for step in kaplan_meier(durations):
-        area += survival * (step.seconds - before)
-        before, survival = step.seconds, step.survival
-    return MeanTime(area + survival * (end - before), survival > 1e-12)
