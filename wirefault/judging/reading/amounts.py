@@ -52,6 +52,7 @@ from wirefault.judging.reading.units import Unit, converted, scale_between, unit
 _PLAIN = frozenset({"share", "duration", "data", "angle", "dimensionless"})
 _REASON = LazyPattern(r"\b<reason>\b(?! of\b)")
 _COMMA = LazyPattern(r"^\s*,\s*$")
+_COARSE = 0.1  # a converted value is not rounded by more than this share: 2 hours are not 90 minutes
 _MAX_MENTIONS = 200  # in one text; more is not an answer
 _ALL = LazyPattern(r"\b<all_of>\s$")
 _FEW = LazyPattern(r"\b<few>\b")
@@ -111,7 +112,8 @@ def hit_of_value(wanted: AskedNumber, reading: Reading) -> Hit:
     if unit is not None and own is not None and unit != own and own.converts and unit.converts:
         value, step = converted(value, unit, own), step * scale_between(unit, own)
         # a value in another unit was rounded after conversion; an explicit tolerance already allows for that
-        if wanted.tolerance is None and abs(value - wanted.value) <= step / 2 * (1 + 1e-9):
+        is_fine = own.dimension == "temperature" or step / 2 <= _COARSE * abs(wanted.value)
+        if wanted.tolerance is None and is_fine and abs(value - wanted.value) <= step / 2 * (1 + 1e-9):
             return "right"
     if close(value, wanted.value, wanted.tolerance):
         return "right"

@@ -96,7 +96,8 @@ def on_topic(
     if part.text != stated_text:
         verdict = read(part.text)
         is_certain = verdict == "right" or (verdict == "wrong" and (part.names_role or whole == "wrong"))
-        if is_certain or (whole, verdict) != ("right", "unreadable"):
+        is_rewritten = len(part.text) != len(stated_text)  # "six members" as digits
+        if is_certain or is_rewritten or (whole, verdict) != ("right", "unreadable"):
             whole = verdict if is_certain else "unreadable"  # perhaps the value of something else
     if (whole == "unreadable" or (whole == "right" and part.has_aside)) and part.usual != part.text:
         whole = "right" if read(part.usual) == "right" else "unreadable"
