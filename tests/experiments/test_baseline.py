@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -103,3 +104,14 @@ def test_other_file_is_one_error_with_its_name(tmp_path: Path, text: str) -> Non
 def test_unknown_condition_is_an_error(text: str) -> None:
     with pytest.raises(InputError, match="--fail-on"):
         read_fail_on(text)
+
+
+def test_new_finding_fails_an_unchanged_agent_as_often_as_documented(tmp_path: Path) -> None:
+    side = side_of(SavedRuns(tmp_path).run("run-1", "SS"))
+    chance, fail_on, same = Random(3), read_fail_on("new finding"), compare(side, side)
+
+    def seen(episodes: int) -> list[KnownFinding]:
+        return [DOUBLED] if any(chance.random() < 0.05 for _ in range(episodes)) else []
+
+    failed = sum(gate(same, fail_on, seen(20), seen(20)).word == "failed" for _ in range(2000))
+    assert failed / 2000 == pytest.approx(0.23, abs=0.03)

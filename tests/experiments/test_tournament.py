@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from wirefault.experiments.logical_calls import FailedCalls, FailedTries, Logica
 from wirefault.experiments.tournament import Contestant, Table, table_of
 from wirefault.judging.oracle.outcome import Outcome
 from wirefault.judging.writes import WriteCount
+from wirefault.stats.rates import paired_interval
 
 
 def order(executed: int, maybe: int = 0, same: str = "tea") -> WriteCount:
@@ -153,3 +155,14 @@ def test_interval_for_every_look_is_wider() -> None:
     arms = contestant("a", ["success"] * 20), contestant("b", ["failure"] * 20)
     once, at_looks = (table(*arms, until_decided=each).pairings[0].success for each in (False, True))
     assert at_looks.low is not None and once.low is not None and 0 < at_looks.low < once.low
+
+
+def test_equal_arms_are_said_to_differ_as_often_as_documented() -> None:
+    n, wrong = 20, 0.0
+    for discordant in range(n + 1):
+        for won in range(discordant + 1):
+            low, high = paired_interval(won, discordant - won, n)
+            wrong += (
+                (low > 0 or high < 0) * comb(n, discordant) * comb(discordant, won) / 2 ** (n + discordant)
+            )
+    assert wrong == pytest.approx(0.072, abs=0.001)

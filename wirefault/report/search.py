@@ -111,6 +111,8 @@ def _limit_parts(limit: Limit, of: str) -> Iterator[Parts]:
         if limit.state == "open":
             more = ": widen --doses, or raise --cap"
             yield "the interval reaches past the doses, ", first, " to ", last, more
+    if limit.rise is None:
+        yield ("only the doses with trials were tested; between them success is assumed to fall",)
 
 
 def _doses(doses: Sequence[float]) -> str:
@@ -212,5 +214,4 @@ def _chain_parts(chain: Chain) -> Iterator[Parts]:
 
 
 def risk_text(risk: Risk) -> str:
-    """The probability with its interval, in percent."""
-    return f"{100 * risk.value:.0f} % ({100 * risk.low:.0f} to {100 * risk.high:.0f})"
+    return f"{100 * risk.value:.0f} %"

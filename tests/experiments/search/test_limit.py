@@ -31,7 +31,7 @@ def test_intervals_cover_true_limit(results: list[Limit]) -> None:
 
 def test_width_ends_search_early() -> None:
     search = LimitSearch(DOSES, within=30)
-    tallies = {1.0: Tally(2, 2), 20.0: Tally(0, 2)}
+    tallies = {dose: Tally(2 * (dose < 10), 2) for dose in (1.0, 6.0, 11.0, 15.0, 20.0)}
     assert search.next_dose(tallies) is None
     assert LimitSearch(DOSES).next_dose(tallies) is not None
 
@@ -59,6 +59,15 @@ def test_rising_success_has_no_limit() -> None:
     assert rise is not None and (list(rise.low)[-1], list(rise.high)) == (10.0, [20.0]) and rise.p < 0.001
     assert LimitSearch(DOSES).result(tallies).state == "not monotone"
     assert rises_in({1.0: Tally(1, 2), 2.0: Tally(2, 2), 3.0: Tally(0, 9)}) is None
+
+
+def test_failing_only_between_is_not_above_all_doses() -> None:
+    search, tallies = LimitSearch(DOSES), dict[float, Tally]()
+    while (dose := search.next_dose(tallies)) is not None:
+        before = tallies.get(dose, Tally(0, 0))
+        tallies[dose] = Tally(before.successes + (not 8 <= dose <= 12), before.trials + 1)
+    result = search.result(tallies)
+    assert result.state == "not monotone" and result.rise is not None and 11.0 in result.rise.low
 
 
 def test_figures_stay_finite_for_any_tallies() -> None:

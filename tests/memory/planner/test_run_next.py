@@ -83,7 +83,7 @@ def test_search_runs_proposals_and_then_writes_others(
     first = chain["steps"][0]
     assert (first["reason"], first["result"]) == ("unasked question", "writes twice in 1 of 1")
     assert chain["weaknesses"][0]["steps"][0] == "step-1" and chain["state"] == "budget"
-    assert 0 < first["risk"]["low"] < first["risk"]["high"] < 1
+    assert 0 < first["risk"]["value"] < 1
     assert "prevent_write_repeated" in chain["steps"][1]["checks"]
     assert "enhancement 1" in first["failed_checks"] and first["risk"]["scores"]["night"] == 0.25
     assert "writes twice" in run("report latest")
@@ -123,9 +123,7 @@ def test_search_ends_by_safety_over_all_steps(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "exp.json").write_text(json.dumps(experiment), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     plan = plan_next(agent_source(Path("exp.json")).plan({}, {}), 50, Terms(), every_question=False)
-    step = Step(
-        "step-1", "c", "it fails", "unasked question", "new", Risk(0.5, 0.1, 0.9, ""), "shop", ("hang",)
-    )
+    step = Step("step-1", "c", "it fails", "unasked question", "new", Risk(0.5, ""), "shop", ("hang",))
 
     def ended(outcomes: list[str]) -> Chain:
         done = [replace(step, name=f"step-{n}", outcomes={"n": each}) for n, each in enumerate(outcomes, 1)]

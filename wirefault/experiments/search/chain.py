@@ -27,11 +27,12 @@ _WEAKNESSES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Risk:
-    """The probability that an episode ends in harm, with its interval and evidence."""
+    """The expected share of episodes that end in harm, with its evidence.
+
+    It has no interval: one from the pooled prior holds only for systems that are like the prior.
+    """
 
     value: float
-    low: float
-    high: float
     evidence: str
     """The episodes that it rests on, in words."""
     scores: Mapping[str, float] = field(default_factory=dict)

@@ -25,8 +25,11 @@ _LIMITS, _SLOPES = 56, 6
 _BEYOND = 0.25
 # slopes between these, per range of the doses
 _MIN_SLOPE, _MAX_SLOPE = 2.0, 25.0
-# trials at each end of the range before the others: they show whether success falls at all
-_AT_ENDS = 2
+# trials at each of these doses before the others: at the ends, and at places between, evenly spaced. They
+# show whether success falls at all, and whether it falls somewhere and rises again
+_FIRST_TRIALS, _FIRST_DOSES = 2, 5
+# trials at a dose that always failed below one that always succeeded: chance alone seldom makes so many
+_DOUBT_TRIALS = 6
 _TINY = 1e-6
 
 
@@ -112,14 +115,31 @@ class LimitSearch:
         trials = sum(tally.trials for tally in tallies.values())
         if trials >= self.cap:
             return None
-        for dose in (self.doses[0], self.doses[-1]):
-            if tallies.get(dose, Tally(0, 0)).trials < min(_AT_ENDS, self.cap // 4):
+        for dose in self._first_doses:
+            if tallies.get(dose, Tally(0, 0)).trials < _FIRST_TRIALS:
                 return dose
+        if (doubted := self._doubted(tallies)) is not None:
+            return doubted
         posterior = self.posterior(tallies)
         if self.within and self._width(posterior) <= self.within:
             return None
         marginal = self._marginal(posterior)
         return max(self.doses, key=lambda dose: self._information(posterior, marginal, self._success[dose]))
+
+    def _doubted(self, tallies: Mapping[float, Tally]) -> float | None:
+        """The first dose whose trials all failed though those at a higher one all succeeded."""
+        passed = [dose for dose, tally in tallies.items() if 0 < tally.trials == tally.successes]
+        for dose, tally in sorted(tallies.items()):
+            if 0 < tally.trials < _DOUBT_TRIALS and not tally.successes and dose < max(passed, default=dose):
+                return dose
+        return None
+
+    @cached_property
+    def _first_doses(self) -> Sequence[float]:
+        """The ends, then doses between; as many as half of the cap allows."""
+        count = max(2, min(len(self.doses), _FIRST_DOSES, self.cap // (2 * _FIRST_TRIALS)))
+        places = [round(place * (len(self.doses) - 1) / (count - 1)) for place in range(count)]
+        return [self.doses[at] for at in (places[0], places[-1], *places[1:-1])]
 
     def _information(
         self, posterior: Sequence[float], marginal: Sequence[float], success: Sequence[float]

@@ -173,8 +173,7 @@ class Planner:
         whole |= {
             "title": f"{cell.text}{f' ({cell.place})' if cell.place else ''}"[:120],
             "description": (
-                f"{proposal.reason}: {proposal.because}. Risk of harm {risk.value:.0%}"
-                f" ({risk.low:.0%} to {risk.high:.0%}): {risk.evidence}."
+                f"{proposal.reason}: {proposal.because}. Risk of harm {risk.value:.0%}: {risk.evidence}."
             ),
             "only": list(cell.prompts[:1]),
             "repeats": max(1, self._terms.enough if proposal.reason != "unasked question" else 1),

@@ -104,8 +104,7 @@ class RiskModel:
         mean = (harm + _OF_LADDER * mean) / (delivered + _OF_LADDER)
         a = own.harm + _OF_CELL * mean
         b = own.delivered - own.harm + _OF_CELL * (1 - mean)
-        low, high = _interval(a, b)
-        return Risk(a / (a + b), low, high, self._evidence(cell, own, ladder))
+        return Risk(a / (a + b), self._evidence(cell, own, ladder))
 
     def _evidence(self, cell: Cell, own: Tally, ladder: Tally) -> str:
         alike = sum((self.by_ladder[name] for name in self.ladders.get(cell.fault, ())), Tally())
@@ -128,8 +127,6 @@ def _either(risks: Sequence[Risk]) -> Risk:
 
     return Risk(
         joined(each.value for each in risks),
-        max(each.low for each in risks),
-        joined(each.high for each in risks),
         "; ".join(each.evidence for each in risks) + "; as if independent",
     )
 
