@@ -122,6 +122,14 @@ def test_trace_gives_error_and_class(wired: Wired) -> None:
     assert result.error_class == "network"
 
 
+def test_notes_come_after_exception(wired: Wired) -> None:
+    wired.file(
+        "agent.py", "error = OSError('HTTP Error 500')\nerror.add_note('During task tools')\nraise error"
+    )
+    error = wired.ask(f"{{command: [{PYTHON}, agent.py]}}").error
+    assert error == "it ended with exit code 1: OSError: HTTP Error 500; During task tools"
+
+
 @pytest.mark.skipif(not which("node"), reason="no Node here")
 def test_node_error_is_last_statement(wired: Wired) -> None:
     wired.file(

@@ -31,6 +31,8 @@ _MAX_READS = 16
 _MAX_LINE = 2000
 _LINE_WAIT_S = 0.2
 _STATEMENT = re.compile(r"(?!Node\.js v)\w")  # Node ends an error with its version
+_TRACEBACK = "Traceback (most recent call last):"
+_MAX_NOTES = 3
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -56,9 +58,21 @@ class OutputTail:
         return "\n".join(self._lines()[-lines:])[-_MAX_LINE:]
 
     def last_statement(self) -> str:
-        """Return the last line that is a statement, not an indented step of a trace."""
+        """Return the last line that is a statement, not an indented step of a trace.
+
+        Of a Python traceback it is the exception; its notes come after it.
+        """
+        if exception := self._python_exception():
+            return "; ".join(exception)[:_MAX_LINE]
         statements = (line for line in reversed(self._lines()) if _STATEMENT.match(line))
         return next(statements, self.last_lines(1))[:_MAX_LINE]
+
+    def _python_exception(self) -> list[str]:
+        """Return the exception of the last traceback with its notes; empty if more output came after it."""
+        lines = self._lines()
+        starts = [at for at, line in enumerate(lines) if line.startswith(_TRACEBACK)]
+        rest = [line.strip() for line in lines[starts[-1] + 1 :] if line[:1].strip()] if starts else []
+        return rest if len(rest) <= 1 + _MAX_NOTES else []
 
     def _lines(self) -> list[str]:
         return strip_control(_COLOUR.sub("", self.text)).strip().splitlines()
