@@ -89,6 +89,24 @@ def test_retried_request_recovers():
     assert (row.retried, row.recovered, row.abandoned) == (1, 1, 0)
 
 
+KEYED = '{{"refund": 17, "idempotency_key": "{}"}}'
+
+
+def test_retry_with_another_key_in_body_is_retry():
+    first = replace(STRUCK, request_body=KEYED.format("a1"))
+    again = replace(ASKED, start=2.0, fingerprint="f2", request_body=KEYED.format("b2"))
+    other = replace(again, request_body='{"refund": 18}')
+    assert [row.retried for row in calls_by_link([STARTED, first, again])] == [1]
+    assert [row.retried for row in calls_by_link([STARTED, first, other])] == [0]
+
+
+def test_refused_model_asked_with_another_prompt_is_retry():
+    asked = {"dialect": "openai_chat", "target": "/v1/chat/completions"}
+    first = replace(STRUCK, status=429, request_body='{"messages": []}', **asked)
+    again = replace(ASKED, start=2.0, fingerprint="f2", request_body='{"messages": ["429"]}', **asked)
+    assert [row.retried for row in calls_by_link([STARTED, first, again])] == [1]
+
+
 def test_other_request_is_not_retry():
     (row,) = calls_by_link([STARTED, STRUCK, replace(ASKED, start=2.0, fingerprint="f2")])
     assert (row.retried, row.recovered, row.abandoned) == (0, 0, 1)

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from wirefault.core.caller_errors import error_kind
 from wirefault.dialects.fate import Fate, fate_of
 from wirefault.dialects.http import SAFE_METHODS
+from wirefault.dialects.json_values import parsed
 from wirefault.dialects.mcp import MCP, ToolAnswer
 from wirefault.dialects.model_requests import may_ask_model
 from wirefault.history.events import LAB_MODEL, Exchange, FaultMet, ModelCall, ToolTry
@@ -296,3 +297,31 @@ class Request:
         record = self.exchange or self.caller_record
         assert record is not None
         return record
+
+
+_REFUSED_FOR_NOW = (429, 503)
+
+
+def is_refused_model(exchange: Exchange) -> bool:
+    """Whether a model refused the request for now."""
+    return exchange.of_model and exchange.status in _REFUSED_FOR_NOW
+
+
+def asks_model_again(refused: Exchange, later: Exchange) -> bool:
+    """Whether the model that refused the request for now is asked again, with whatever prompt."""
+    return (
+        is_refused_model(refused)
+        and later.of_model
+        and (refused.episode, refused.attempt, refused.link) == (later.episode, later.attempt, later.link)
+        and _model_of(refused) == _model_of(later)
+        and later.start >= refused.start + refused.ms / 1000
+    )
+
+
+def _model_of(exchange: Exchange) -> tuple[str, object]:
+    """Its path, and the model that its body names: limits are for each model."""
+    try:
+        body = parsed(exchange.request_body or "null")
+    except ValueError:
+        body = None
+    return exchange.target.partition("?")[0], body.get("model") if isinstance(body, dict) else None

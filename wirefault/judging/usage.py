@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 
 from wirefault.dialects.mcp import MCP
 from wirefault.history.events import AttemptArmed, ConnectionEnded, Event, Exchange, RunStarted
+from wirefault.judging.requests import asks_model_again
+from wirefault.judging.trace import traces
+from wirefault.judging.writes import same_exchanges
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
 
@@ -119,6 +122,7 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
                 rows[toxic.link].toxics[toxic.kind] += 1
     _add_connections(rows, events)
     exchanges = sorted((e for e in events if isinstance(e, Exchange)), key=lambda e: e.start)
+    sames = {key: same for trace in traces(events) for key, same in same_exchanges(trace).items()}
     for place, exchange in enumerate(exchanges):
         row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
         kinds = [fault.kind for fault in exchange.faults if fault.injected]
@@ -126,7 +130,7 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
         row.is_mcp |= exchange.dialect == MCP.name
         row.faults.update(kinds)
         if kinds and not _went_well(exchange):
-            _add_reaction(row, exchange, exchanges[place + 1 :])
+            _add_reaction(row, exchange, exchanges[place + 1 :], sames)
     return [row for row in rows.values() if row.requests or row.toxics or row.link in at_run_time]
 
 
@@ -171,9 +175,11 @@ def _was_cut(connection: ConnectionEnded, unfinished: Sequence[Exchange]) -> boo
     )
 
 
-def _add_reaction(row: LinkCalls, failed: Exchange, later: Sequence[Exchange]) -> None:
+def _add_reaction(
+    row: LinkCalls, failed: Exchange, later: Sequence[Exchange], sames: Mapping[int, str]
+) -> None:
     """Whether the same request was sent again, and whether it then succeeded."""
-    same = [exchange for exchange in later if _call(exchange) == _call(failed)]
+    same = [each for each in later if _is_same(failed, each, sames) or asks_model_again(failed, each)]
     if not same:
         row.abandoned += 1
         return
@@ -181,8 +187,14 @@ def _add_reaction(row: LinkCalls, failed: Exchange, later: Sequence[Exchange]) -
     row.recovered += any(map(_went_well, same))
 
 
-def _call(exchange: Exchange) -> tuple[str, int, str, str, str]:
-    return exchange.episode, exchange.attempt, exchange.link, exchange.method, exchange.fingerprint
+def _is_same(failed: Exchange, later: Exchange, sames: Mapping[int, str]) -> bool:
+    """Whether both ask for the same, as in the findings: without generated ids and idempotency keys."""
+    same = sames.get(id(failed), failed.fingerprint) == sames.get(id(later), later.fingerprint)
+    return same and _place_of(failed) == _place_of(later)
+
+
+def _place_of(exchange: Exchange) -> tuple[str, int, str, str]:
+    return exchange.episode, exchange.attempt, exchange.link, exchange.method
 
 
 def _went_well(exchange: Exchange) -> bool:

@@ -174,6 +174,13 @@ def _same_requests(trace: EpisodeTrace, requests: Sequence[Request]) -> list[str
     ]
 
 
+def same_exchanges(trace: EpisodeTrace) -> dict[int, str]:
+    """For the ``id`` of each exchange a text that is equal for the same requests, reads among them."""
+    requests = [request for request in trace.requests if request.exchange is not None]
+    sames = _same_requests(trace, requests)
+    return {id(request.exchange): same for request, same in zip(requests, sames, strict=True)}
+
+
 class _Received:
     """The ids that an episode's subject received, and the requests that were the same so far."""
 

@@ -45,6 +45,24 @@ def test_clock_is_named_where_the_caller_has_another() -> None:
     assert text.endswith("after 490 ms, before a Retry-After of 2 s ended (429, by the gateway's clock)")
 
 
+ASKED_MORE = '{"model": "m", "messages": [{"role": "user", "content": "429. Try again."}]}'
+
+
+@pytest.mark.parametrize(
+    ("status", "gap", "body", "count"),
+    [
+        pytest.param(429, 0.5, ASKED_MORE, 1, id="another prompt"),
+        pytest.param(503, 0.5, ASKED_MORE, 1, id="unavailable"),
+        pytest.param(429, 2.5, ASKED_MORE, 0, id="waited"),
+        pytest.param(400, 0.5, ASKED_MORE, 0, id="refused for good"),
+        pytest.param(429, 0.5, '{"model": "other", "messages": []}', 0, id="another model"),
+    ],
+)
+def test_refused_model_is_asked_again_with_any_prompt(status: int, gap: float, body: str, count: int) -> None:
+    first = model_request(body='{"model": "m", "messages": []}', status=status, retry_after=2.0)
+    assert len(observed(HASTY_RETRY, first, model_request(gap, body))) == count
+
+
 def down(*starts: float, **more: Any) -> list[Event]:
     return [request(at, **{"status": 503} | more) for at in starts]
 

@@ -15,7 +15,7 @@ from wirefault.dialects.stream_forms import recorded_events
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.layers import LAYERS, Layer, layer_of
-from wirefault.judging.requests import Request, SameKey
+from wirefault.judging.requests import Request, SameKey, asks_model_again, is_refused_model
 from wirefault.judging.trace import EpisodeTrace
 
 # Clocks differ and clients round, so a wait may be up to 10 % too short.
@@ -35,11 +35,26 @@ def _waits(trace: EpisodeTrace) -> Iterator[tuple[Request, Request, float, float
     """Yield each refused request and the next one for the same, with the wanted and the actual wait in
     seconds.
     """
+    for first, again in _next_for_the_same(trace):
+        wanted, waited = _retry_after(first), _waited(first, again)
+        if wanted and waited is not None and waited >= 0:
+            yield first, again, wanted, waited
+
+
+def _next_for_the_same(trace: EpisodeTrace) -> Iterator[tuple[Request, Request]]:
+    """Yield each repeated request with the next one; a model's refusal with whatever it is asked next."""
+    refused_models = set()
+    for place, first in enumerate(trace.requests):
+        if first.exchange is None or not is_refused_model(first.exchange):
+            continue
+        exchange = first.exchange
+        later = trace.requests[place + 1 :]
+        again = next((r for r in later if r.exchange and asks_model_again(exchange, r.exchange)), None)
+        if again is not None:
+            refused_models.add(first.ids)
+            yield first, again
     for group in trace.repeated:
-        for first, again in pairwise(group):
-            wanted, waited = _retry_after(first), _waited(first, again)
-            if wanted and waited is not None and waited >= 0:
-                yield first, again, wanted, waited
+        yield from ((first, again) for first, again in pairwise(group) if first.ids not in refused_models)
 
 
 def _hasty_retry(trace: EpisodeTrace) -> Iterator[Observation]:
@@ -80,11 +95,12 @@ HASTY_RETRY = Rule(
     title="Retry-After not respected",
     fires=(
         "A reply with status 300 or higher had a Retry-After header, the caller received it, and the same "
-        "request reached the gateway again before 90 % of that time had passed."
+        "request reached the gateway again before 90 % of that time had passed. After a 429 or 503 of a "
+        "model, any request for that model counts, whatever its prompt."
     ),
     silent=(
         "the caller waited for at least 90 % of the time",
-        "another request went to the same server meanwhile: only the same request counts",
+        "another request went to the same server meanwhile: only the same request counts, or the same model",
         "the repetition has another credential",
         "the repetition was sent before the reply arrived, or the reply was lost",
         "the Retry-After is a date, or was not recorded",
