@@ -167,6 +167,12 @@ WRONG = [
     ('[python, agent.py, "{prompt}"]', "[]", r":11: subject.command: .*at least 1"),
     ("prompts: prompts.json", "prompts: other.json", r":12: prompts: cannot find the file .*other.json"),
     ("prompts: prompts.json", "promts: prompts.json", r":12: promts: no such key; did you mean 'prompts'"),
+    (
+        "prompts: p",
+        "world: {reset: POST /reset}\nprompts: p",
+        r":12: world.reset: must be a mapping, not 'POST",
+    ),
+    ("prompts: p", "world: {reset: [{http: x}]}\nprompts: p", r":12: world.reset.0.http: 'x' is not a call"),
     (WHOLE, "- a list", r": must be a mapping with `links`"),
     (WHOLE, "links: {}", r":1: links: missing links"),
     (WHOLE, "links: [", r": not YAML"),

@@ -53,20 +53,38 @@ class SpecFile:
         try:
             return kind.model_validate(value)
         except ValidationError as error:
-            raise self._explained(error, kind, place) from None
+            raise self._explained(error, kind, place, value) from None
 
-    def _explained(self, error: ValidationError, kind: type[BaseModel], place: Place) -> InputError:
+    def _explained(
+        self, error: ValidationError, kind: type[BaseModel], place: Place, value: Any
+    ) -> InputError:
         errors = error.errors(include_url=False)
         # a misspelt key is both unknown and missing: report it as unknown
         first = next((problem for problem in errors if problem["type"] == "extra_forbidden"), errors[0])
-        at = (*place, *first["loc"])
+        if first["type"] == "model_type":  # of several forms, the one that the value comes closest to
+            first = max(errors, key=lambda problem: len(_place_in(value, problem["loc"])))
+        at = (*place, *_place_in(value, first["loc"]))
         if first["type"] == "extra_forbidden":
             return self.error(at, f"no such key{nearest(str(at[-1]), known_keys(kind))}")
         if first["type"] == "missing":
             return self.error(place, f"{first['loc'][-1]} is missing")
+        if first["type"] == "model_type":
+            return self.error(at, f"must be a mapping, not {short_repr(first['input'])}")
         reason = first["msg"].removeprefix("Value error, ")
         suffix = f", not {short_repr(first['input'])}" if reason.startswith("Input should") else ""
         return self.error(at, reason + suffix)
+
+
+def _place_in(value: Any, loc: Place) -> Place:
+    """Return the keys and indexes of the place; pydantic also names the forms that it tried."""
+    place: list[str | int] = []
+    for part in loc:
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            continue
+        place.append(part)
+    return tuple(place)
 
 
 def known_keys(kind: type[BaseModel]) -> Iterable[str]:
