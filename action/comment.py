@@ -11,6 +11,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -29,6 +30,18 @@ class Host:
         self.url = environ.get("GITHUB_API_URL", "https://api.github.com").rstrip("/")
         self.repository = environ["GITHUB_REPOSITORY"]
         self._token = environ.get("GITHUB_TOKEN", "")
+
+    def is_own(self, comment: Mapping[str, Any]) -> bool:
+        """Whether the token's user wrote the comment. A build's token names no user: any bot's counts."""
+        user = comment.get("user") or {}
+        return user.get("login") == self._login if self._login else user.get("type") == "Bot"
+
+    @cached_property
+    def _login(self) -> str:
+        try:
+            return str(self._call("GET", f"{self.url}/user")[0]["login"])
+        except HTTPError:
+            return ""
 
     def comments(self, number: int) -> Iterator[dict[str, Any]]:
         """Yield the comments of the pull request, page by page."""
@@ -76,13 +89,13 @@ def upsert(host: Host, number: int, body: str) -> str:
     """Update the comment with the same marker, or create one; return what was done. Raises ``HTTPError``."""
     first = body.partition("\n")[0]
     for comment in host.comments(number):
-        if str(comment.get("body", "")).startswith(first):
+        if str(comment.get("body", "")).startswith(first) and host.is_own(comment):
             try:
                 host.update(int(comment["id"]), body)
             except HTTPError as error:
                 if error.code not in (403, 404):
                     raise
-                continue  # another author's, or deleted
+                continue  # another bot's, or deleted
             return "updated"
     host.create(number, body)
     return "created"

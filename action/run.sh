@@ -3,7 +3,9 @@
 # WIREFAULT_RUN: words after `wirefault run`; WIREFAULT_BASELINE, WIREFAULT_FAIL_ON: a gate; all optional.
 set -uo pipefail
 
-reports=$(mktemp -d "${RUNNER_TEMP:-/tmp}/${WIREFAULT_NAME:-wirefault}-XXXXXX")
+# a line end would add outputs, and a slash would leave the folder
+name=${WIREFAULT_NAME:-wirefault}
+reports=$(mktemp -d "${RUNNER_TEMP:-/tmp}/${name//[^A-Za-z0-9_.-]/_}-XXXXXX")
 # xargs splits quoted words as a shell does, and evaluates nothing
 mapfile -t words < <(xargs -n 1 printf '%s\n' <<<"${WIREFAULT_RUN:-wirefault.audit.yaml}")
 

@@ -53,6 +53,8 @@ method:
 hypothesis: [no duplicate]
 """
 
+FOREIGN = {"id": 1, "user": {"type": "User"}, "body": "<!-- wirefault wirefault -->\nNothing was found."}
+
 
 @dataclass
 class Host:
@@ -66,14 +68,16 @@ class Host:
 
     def answer(self, method: str, path: str, body: Any) -> tuple[int, Any, str]:
         self.requests.append(f"{method} {path.partition('?')[0]}")
+        if path == "/user":  # a build's token is not a user's
+            return 403, {"message": "Resource not accessible by integration"}, ""
         if method == "GET":
             first = "page=2" not in path
             link = f'<{self.url}{path}&page=2>; rel="next"' if first else ""
-            return 200, [{"id": 1, "body": "nice work"}] if first else self.comments, link
+            return 200, [FOREIGN] if first else self.comments, link
         if self.refuses:
             return self.refuses, {"message": "Resource not accessible by integration"}, ""
         if method == "POST":
-            self.comments.append({"id": 10 + len(self.comments), **body})
+            self.comments.append({"id": 10 + len(self.comments), "user": {"type": "Bot"}, **body})
             return 201, self.comments[-1], ""
         [comment] = [each for each in self.comments if path.endswith(f"/comments/{each['id']}")]
         comment.update(body)
@@ -297,6 +301,24 @@ def test_failing_build_leaves_everything_and_a_fixed_one_updates_the_comment(run
     [comment] = runner.host.comments
     assert "## Wirefault: held" in comment["body"] and "deviated" not in comment["body"]
     assert runner.host.requests.count("POST /repos/owner/agent/issues/5/comments") == 1
+
+
+def test_name_stays_one_line_and_below_the_folder(tmp_path: Path) -> None:
+    tool = tmp_path / "wirefault"
+    tool.write_text("#!/bin/sh\nexit 64\n")
+    tool.chmod(0o700)
+    (tmp_path / "runner").mkdir()
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "RUNNER_TEMP": str(tmp_path / "runner"),
+        "GITHUB_OUTPUT": str(tmp_path / "outputs"),
+        "WIREFAULT_NAME": "../x\ncode=0",
+    }
+    subprocess.run(["bash", str(ROOT / "action" / "run.sh")], env=environ, capture_output=True, check=True)
+    code, reports = (tmp_path / "outputs").read_text().splitlines()
+    assert code == "code=64"
+    assert Path(reports.removeprefix("reports=")).parent == tmp_path / "runner"
+    assert Path(reports.removeprefix("reports=")).is_dir()
 
 
 @pytest.mark.slow
