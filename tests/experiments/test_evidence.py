@@ -224,18 +224,20 @@ def test_bundle_has_all_manifest_files(
     key = signing.own_key()
     as_another_user(monkeypatch, tmp_path)
     commands = {
-        "show latest --arm method": f"evidence: whole, signed by unknown key {key}",
-        "show latest 1 --arm method": f"evidence: whole, signed by unknown key {key}",
-        "compare latest latest": f"evidence of the second: whole, signed by unknown key {key}",
-        "runs verify latest": f"evidence: whole, signed by unknown key {key}",
-        "runs bundle latest y.tar.gz": f"whole, signed by unknown key {key}",
+        "show latest --arm method": f"evidence: whole: unchanged since it was signed by key {key}",
+        "show latest 1 --arm method": f"evidence: whole: unchanged since it was signed by key {key}",
+        "compare latest latest": f"evidence of the second: whole: unchanged since it was signed by key {key}",
+        "runs verify latest": f"evidence: whole: unchanged since it was signed by key {key}",
+        "runs bundle latest y.tar.gz": f"whole: unchanged since it was signed by key {key}",
         "list": " whole ",
     }
     for command, text in commands.items():
         assert text in read_by(*command.split(), "--out", "elsewhere").output, command
     (make_private_folder() / "trusted_keys").write_text(key)
     for command, text in commands.items():
-        signed = text.replace("whole, signed by unknown key", "signed by trusted key").replace(key, key[:16])
+        signed = text.replace("whole: unchanged since it was signed by key", "signed by trusted key").replace(
+            key, key[:16]
+        )
         output = read_by(*command.replace("y.tar", "z.tar").split(), "--out", "elsewhere").output
         assert signed.replace(" whole ", " signed ") in output, command
 

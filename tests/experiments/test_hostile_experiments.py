@@ -262,4 +262,7 @@ def test_bundle_is_whole_on_another_machine(folder: Path, monkeypatch: pytest.Mo
     logs = folder / "elsewhere" / "logs"
     assert evidence_of(logs, saved.experiment_id).state == "whole"
     result = read_by("report latest --out elsewhere")
-    assert result.exit_code == verdict and "evidence: whole, signed by unknown key" in result.output
+    assert (
+        result.exit_code == verdict
+        and "evidence: whole: unchanged since it was signed by key" in result.output
+    )

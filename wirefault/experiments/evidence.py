@@ -85,7 +85,8 @@ class Evidence:
         if self.state == "signed":
             return "signed by this user" if self.is_own else f"signed by trusted key {self.key[:16]}"
         if self.state == "whole":
-            return f"whole, signed by unknown key {self.key}" if self.key else "whole, not signed"
+            signer = f"by key {self.key}, not yours (such as a container's or CI's)"
+            return f"whole: unchanged since it was signed {signer}" if self.key else "whole, not signed"
         return self.state
 
     def as_json(self) -> dict[str, object]:
