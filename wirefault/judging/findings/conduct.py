@@ -25,6 +25,8 @@ _TRANSIENT = frozenset({408, 425, 429})
 
 _ID = re.compile(r"\b(?=[\w-]*\d)(?:[0-9a-f-]{8,}|[A-Za-z]+[-_]?\w*\d\w*)\b", re.I)
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
+# a version of an API in a path, `/v1/`, is neither
+_MASKED = re.compile(rf"((?<=/)v\d+(?:(?:alpha|beta)\d*)?(?=/))|{_ID.pattern}|{_NUMBER.pattern}", re.I)
 _WORD = re.compile(r"\w")
 _BORDERS = " \t|│┃╭╮╰╯┌┐└┘─━═"
 _UNSURE_WORD = re.compile(
@@ -151,7 +153,7 @@ def _other_calls(trace: EpisodeTrace) -> Iterator[str]:
 
 def masked(text: str) -> str:
     """Mask the numbers and ids in a text."""
-    return " ".join(_NUMBER.sub("#", _ID.sub("#", text)).split())
+    return " ".join(_MASKED.sub(lambda match: match[1] or "#", text).split())
 
 
 def _fields(answer: str) -> Iterator[tuple[str, str]]:
