@@ -11,7 +11,7 @@ from tests.judging.findings.traced import LINKS, lost, model_request, request
 from tests.judging.oracle.histories import ended, fault_met, run_started
 from tests.support import replace
 from wirefault.history.events import EXIT_CODE, Event, WentPastLab
-from wirefault.judging.findings.conduct import conduct_in
+from wirefault.judging.findings.conduct import conduct_in, masked
 from wirefault.judging.findings.differences import Difference, differences
 from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.findings.writes import WRITE_REPEATED
@@ -486,3 +486,8 @@ def test_tool_error_may_mean_nothing_to_do():
 def test_network_that_delivers_one_order_twice():
     copies = fault_met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
     assert compared(order(fault=copies, forwarded=True), answer())[0] == []
+
+
+def test_version_in_path_is_no_id() -> None:
+    assert masked("POST /v1/chat/completions of port_9000") == "POST /v1/chat/completions of #"
+    assert masked("GET /v1beta/models/17") == "GET /v1beta/models/#"
