@@ -172,7 +172,11 @@ WRONG = [
         "world: {reset: POST /reset}\nprompts: p",
         r":12: world.reset: must be a mapping, not 'POST",
     ),
-    ("prompts: p", "world: {reset: [{http: x}]}\nprompts: p", r":12: world.reset\[1\].http: 'x' is not a call"),
+    (
+        "prompts: p",
+        "world: {reset: [{http: x}]}\nprompts: p",
+        r":12: world.reset\[1\].http: 'x' is not a call",
+    ),
     (WHOLE, "- a list", r": must be a mapping with `links`"),
     (WHOLE, "links: {}", r":1: links: missing links"),
     (WHOLE, "links: [", r": not YAML"),
