@@ -101,9 +101,9 @@ def test_retry_with_another_key_in_body_is_retry():
 
 
 def test_refused_model_asked_with_another_prompt_is_retry():
-    asked = {"dialect": "openai_chat", "target": "/v1/chat/completions"}
-    first = replace(STRUCK, status=429, request_body='{"messages": []}', **asked)
-    again = replace(ASKED, start=2.0, fingerprint="f2", request_body='{"messages": ["429"]}', **asked)
+    first_request = {"dialect": "openai_chat", "target": "/v1/chat/completions"}
+    first = replace(STRUCK, status=429, request_body='{"messages": []}', **first_request)
+    again = replace(ASKED, start=2.0, fingerprint="f2", request_body='{"messages": ["429"]}', **first_request)
     assert [row.retried for row in calls_by_link([STARTED, first, again])] == [1]
 
 
