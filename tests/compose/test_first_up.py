@@ -61,13 +61,17 @@ def test_finished_state_has_no_toxic(clone: Lab, first: FirstUp) -> None:
     assert clone.last_run().toxics_left == 0
 
 
-def test_charts_are_drawn_on_host_and_in_container(clone: Lab, first: FirstUp) -> None:
+def test_charts_are_drawn_on_host_and_in_container_of_which_nothing_is_left(
+    clone: Lab, first: FirstUp
+) -> None:
+    before = set(clone.containers())  # `down` removes these
     picture = clone.logs / "charts" / clone.runs()[-1] / "overview.png"
     for line in ("python charts.py", "docker compose run --rm charts"):
         picture.unlink(missing_ok=True)
         done = clone.play(line)
         assert done.returncode == 0, done.stdout + done.stderr
         assert picture.stat().st_size > 10_000
+    assert set(clone.containers()) == before
 
 
 def test_manager_status_is_on_loopback(clone: Lab, first: FirstUp) -> None:

@@ -12,7 +12,7 @@ from tests.compose.rig import LONG_LIVED, Lab, copy_clone, environment
 from tests.support import required
 
 pytestmark = pytest.mark.compose
-ON_REQUEST = {"charts", "folders", "conversation", "postgres", "redis"}
+ON_REQUEST = {"charts", "conversation", "postgres", "redis"}
 DIRECT = ("-f", "docker-compose.yaml", "-f", "compose.direct.yaml")
 SUBJECT = ("-f", "docker-compose.yaml", "-f", "compose.subject.yaml")
 

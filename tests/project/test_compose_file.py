@@ -36,11 +36,10 @@ def test_file_has_services_of_lab():
         "ui",
         "agent",
         "init",
-        "folders",
         "charts",
         *RECOVERY,
     }
-    assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["folders", "charts", *RECOVERY]
+    assert [name for name in SERVICES if "profiles" in SERVICES[name]] == ["charts", *RECOVERY]
 
 
 def test_only_agents_have_key_and_one_all_settings():
@@ -70,7 +69,7 @@ def test_every_container_is_locked_down(name):
     service = SERVICES[name]
     assert service["read_only"] and service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
-    prepares = name in ("init", "folders")
+    prepares = name in ("init", "charts")
     assert ("cap_add" in service) == prepares
     assert str(service.get("user", "")).startswith("0:") == prepares
     assert "privileged" not in service and service["restart"] in ("no", "on-failure:3")

@@ -1,10 +1,10 @@
-"""``python -m wirefault.lab.folders PROJECT [stay]``: Compose's ``init`` step, before any service starts.
+"""``python -m wirefault.lab.folders PROJECT COMMAND ...``: Compose's ``init`` step, before any service starts.
 
 ``state`` and ``logs`` are shared by the user, as owner, and the services, by group; others have no access.
 All files in them are open to both. A name in ``.env`` that Compose does not pass on is named here.
 
-With ``stay`` it creates the file ``ready`` in the temporary folder and stays, as the services' user, without
-capabilities: the end of any container would end a lab that was started with ``--abort-on-container-exit``.
+Then it becomes the command, as the services' user and without capabilities. That of ``init`` only waits: the end
+of any container would end a lab that was started with ``--abort-on-container-exit``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -48,13 +47,12 @@ def main(project: str, group: int = _GROUP) -> int:
     return 0
 
 
-def stay(ready: Path, group: int = _GROUP) -> NoReturn:
-    """Give up all privileges, create ``ready`` and become a process that only waits."""
+def become(command: Sequence[str], group: int = _GROUP) -> NoReturn:
+    """Give up all privileges and become the command."""
     os.setgroups([])
     os.setresgid(group, group, group)
     os.setresuid(group, group, group)
-    ready.touch(0o666)
-    os.execvp("sleep", ["sleep", "infinity"])
+    os.execvp(command[0], command)
 
 
 def share(folder: Path, owner: int, group: int) -> None:
@@ -108,7 +106,8 @@ def _say(message: str) -> int:
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1])
-    if code == 0 and sys.argv[2:]:
-        stay(Path(tempfile.gettempdir()) / "ready")
-    sys.exit(code)
+    before = Path.cwd()
+    if code := main(sys.argv[1]):
+        sys.exit(code)
+    os.chdir(before)
+    become(sys.argv[2:])
