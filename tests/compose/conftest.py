@@ -11,7 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.engine import BUILD_PATIENCE_S, ROOT, V1, V2, forget_image, has, remove_orphans, why_not
+from tests.compose.engine import (
+    BUILD_PATIENCE_S,
+    ROOT,
+    V1,
+    V2,
+    forget_image,
+    has,
+    remove_orphans,
+    removed_with_this_process,
+    why_not,
+)
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
 from tests.support import required, until
 
@@ -29,10 +39,12 @@ def readme_lines() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def engine() -> None:
+def engine() -> Iterator[None]:
     """Docker and Compose, or the reason why these tests are skipped."""
     if reason := why_not():
         (pytest.fail if required("docker") else pytest.skip)(f"the Compose lab is not tested: {reason}")
+    with removed_with_this_process():
+        yield
 
 
 @pytest.fixture(scope="package")

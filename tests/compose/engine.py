@@ -1,10 +1,19 @@
-"""The Docker engine of this machine, and leftovers of test sessions on it."""
+"""The Docker engine of this machine, and leftovers of test sessions on it.
+
+``python -m tests.compose.engine SESSION`` removes those of one session, by its process id, once its standard
+input ends.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +21,7 @@ from tests.support import ROOT
 
 # then a name and "-", and the process id of the session, without which other sessions take it for an orphan
 PROJECT = "wirefault-test-"
+_VARIABLE = f"COMPOSE_PROJECT_NAME={PROJECT}"
 IMAGE = "wirefault-under-test"
 V1, V2 = ("docker-compose",), ("docker", "compose")
 # how long one command of the engine may take on a busy machine, and a build that fetches its packages
@@ -50,19 +60,51 @@ def why_not() -> str:
 
 
 def remove(project: str) -> None:
-    """Containers and networks of the project, without Compose."""
+    """Containers, networks and volumes of the project, without Compose."""
     label = ("--filter", f"label=com.docker.compose.project={project}")
     if left := docker("ps", "-aq", *label).split():
         docker("rm", "-f", "-v", *left, check=False)
-    if left := docker("network", "ls", "-q", *label).split():
-        docker("network", "rm", *left, check=False)
+    for kind in ("network", "volume"):
+        if left := docker(kind, "ls", "-q", *label).split():
+            docker(kind, "rm", *left, check=False)
+
+
+def _projects() -> set[str]:
+    """The projects of test sessions that have containers."""
+    listed = docker("ps", "-a", "--format", '{{.Label "com.docker.compose.project"}}').split()
+    return {name for name in listed if name.startswith(PROJECT)}
 
 
 def remove_orphans() -> None:
-    """Leftovers of test sessions that were killed before their cleanup."""
-    listed = docker("ps", "-a", "--format", '{{.Label "com.docker.compose.project"}}').split()
-    for project in {name for name in listed if name.startswith(PROJECT)}:
+    """Leftovers of test sessions whose remover was killed, too."""
+    for project in _projects():
         if not Path(f"/proc/{project.rpartition('-')[2]}").exists():
+            remove(project)
+
+
+@contextmanager
+def removed_with_this_process() -> Iterator[None]:
+    """Have everything of this session removed when this process ends, however it ends.
+
+    After Ctrl-C, pytest-xdist gives the fixtures of a worker ten seconds. Fifteen containers take longer.
+    """
+    words = [sys.executable, "-m", "tests.compose.engine", str(os.getpid())]
+    remover = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, start_new_session=True)
+    try:
+        yield
+    finally:
+        remover.communicate()
+
+
+def remove_session(session: str) -> None:
+    """Kill the Compose commands of a session that ended, which may still start containers; remove these."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended, or is another user's
+            variables = (folder / "environ").read_text("latin-1").split("\0")
+            if any(each.startswith(_VARIABLE) and each.endswith(f"-{session}") for each in variables):
+                os.kill(int(folder.name), signal.SIGKILL)
+    while projects := {name for name in _projects() if name.endswith(f"-{session}")}:
+        for project in projects:
             remove(project)
 
 
@@ -79,3 +121,8 @@ def forget_image() -> None:
     if docker("image", "ls", "-q", IMAGE):
         docker("tag", IMAGE, f"{IMAGE}:previous", check=False)
         docker("rmi", IMAGE, check=False)
+
+
+if __name__ == "__main__":
+    sys.stdin.read()
+    remove_session(sys.argv[1])
