@@ -1,10 +1,10 @@
-"""``python -m wirefault.lab.folders PROJECT COMMAND ...``: Compose's ``init`` step, before any service starts.
+"""``python -m wirefault.lab.folders PROJECT COMMAND ...``: prepares the folders of a lab in Compose.
 
 ``state`` and ``logs`` are shared by the user, as owner, and the services, by group; others have no access.
 All files in them are open to both. A name in ``.env`` that Compose does not pass on is named here.
 
-Then it becomes the command, as the services' user and without capabilities. That of ``init`` only waits: the end
-of any container would end a lab that was started with ``--abort-on-container-exit``.
+Then it becomes the command, as the services' user and without capabilities. The command of ``init`` only
+waits: the end of any container would end a lab that was started with ``--abort-on-container-exit``.
 """
 
 from __future__ import annotations
