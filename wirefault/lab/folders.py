@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -47,7 +47,7 @@ def main(project: str, group: int = _GROUP) -> int:
     return 0
 
 
-def become(command: Sequence[str], group: int = _GROUP) -> NoReturn:
+def become(command: list[str], group: int = _GROUP) -> NoReturn:
     """Give up all privileges and become the command."""
     os.setgroups([])
     os.setresgid(group, group, group)
