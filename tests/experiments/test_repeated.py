@@ -15,7 +15,7 @@ from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.judging.checker import CheckResult, Observation
 from wirefault.judging.writes import WriteCount
 
-ORDER = WriteCount("POST /orders", "POST /orders of shop", "tea", True, 1, 0)
+ORDER = WriteCount("POST /orders", "POST /orders of shop", "tea", 1, 0)
 NO_DUPLICATE = ("no duplicate",)
 
 

@@ -19,7 +19,7 @@ from wirefault.stats.rates import paired_interval
 
 
 def order(executed: int, maybe: int = 0, same: str = "tea") -> WriteCount:
-    return WriteCount("POST /orders", "POST /orders of shop", same, True, executed, maybe)
+    return WriteCount("POST /orders", "POST /orders of shop", same, executed, maybe)
 
 
 def facts(outcomes: Sequence[Outcome], writes: Sequence[WriteCount] = (), **more: Any) -> ArmFacts:

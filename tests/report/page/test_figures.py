@@ -109,7 +109,8 @@ def is_shown_as(text: str, value: Any) -> bool:
     """Whether each number of the text is one of the value's, as far as its digits show."""
     if value is None:
         return _NUMBER.search(text) is None
-    known = list(numbers(value))
+    is_fall = text.endswith((" less", " fewer"))  # the number is then printed without its sign
+    known = [-number if is_fall else number for number in numbers(value)]
     return all(any(map(_rounding(printed), known)) for printed in _NUMBER.findall(text))
 
 
