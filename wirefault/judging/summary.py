@@ -175,7 +175,7 @@ class Summary:
             "faults": [asdict(row) for row in self.faults],
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
             "model_usage": asdict(self.model_usage),
-            "went_past": [asdict(past) for past in self.went_past],
+            "went_past": [structs.asdict(past) for past in self.went_past],
             "findings": [asdict(finding) for finding in self.findings],
             "never_called": [structs.asdict(name) for name in self.never_called],
             "recoveries": {strategy: asdict(count) for strategy, count in self.recoveries.items()},
