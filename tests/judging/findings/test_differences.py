@@ -210,8 +210,9 @@ def test_session_before_write_is_no_half():
     assert compared(session, answer(FAILED), control=(calm, calm), links=BOTH)[0] == []
 
 
-def test_negated_success_word_is_failure():
-    assert compared(order(), answer("The order was not placed."))[0] == [("done_but_not_told", "harmful")]
+@pytest.mark.parametrize("words", ["The order was not placed.", "It failed: nothing was ordered."])
+def test_negated_success_word_is_failure(words):
+    assert compared(order(), answer(words))[0] == [("done_but_not_told", "harmful")]
 
 
 def test_exit_code_with_usual_answer_is_risky():

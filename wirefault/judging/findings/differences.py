@@ -21,7 +21,8 @@ _DONE = (
     r"|confirmed|scheduled|opened|issued|posted|reserved|refunded|registered|done|completed?|success\w*)"
 )
 _DENIED = re.compile(
-    rf"(?:\bnot|n['’]t|\bcannot|\bnever|\bno|\bunable to|\bfailed to|\bwithout)(?:\s+\w+){{0,3}}\s+{_DONE}\b",
+    r"(?:\bnot|\bnothing|\bnone|n['’]t|\bcannot|\bnever|\bno|\bunable to|\bfailed to|\bwithout)"
+    rf"(?:\s+\w+){{0,3}}\s+{_DONE}\b",
     re.I,
 )
 _DONE_WORD = re.compile(rf"\b{_DONE}\b", re.I)
