@@ -146,7 +146,7 @@ def findings_reference() -> str:
     """Return ``docs/findings-rules.md``."""
     intro = (
         "After each run, findings describe how the subject handled failures, also for prompts without an"
-        " oracle. They do not change outcomes, and exit codes only of `wirefault exec` and `audit`. Each"
+        " oracle. They do not change outcomes, and exit codes only where no hypothesis decides. Each"
         " finding names its evidence: events by file and line. `wirefault runs verify RUN --event"
         " gateway-0:17` prints an event, and so does `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console"
         " shows the worst findings with one example each; `findings` in `--json`, and in the summary in"

@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirefault.cli.help import Command, option
-from wirefault.cli.options import environ_below, logs_in, recorded_json_option, recorded_out_option
+from wirefault.cli.options import (
+    environ_below,
+    fail_on_option,
+    logs_in,
+    recorded_json_option,
+    recorded_out_option,
+)
 from wirefault.cli.recorded import print_object, recording_named, require_unaltered, resolved_id
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.experiments.index import run_ids_of, saved_ids
+from wirefault.judging.ending import FailOn, run_ending
 
 if TYPE_CHECKING:
     from wirefault.experiments.recorded import Recording
@@ -51,6 +58,7 @@ if TYPE_CHECKING:
     help="Write the page's short form as Markdown.",
 )
 @option("--otlp", metavar="URL", help="Send its spans to this OpenTelemetry collector, over OTLP/HTTP.")
+@fail_on_option
 def report_command(
     run: str,
     file: Path | None,
@@ -60,9 +68,11 @@ def report_command(
     html: Path | None,
     md: str | None,
     otlp: str | None,
+    fail_on: FailOn,
 ) -> None:
     """Show an experiment's verdict, computed from its histories. Runs nothing.
 
+    The exit code is the verdict's; of a run without a hypothesis, as of the command that made it.
     Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
     """
     if (code := _report_tournament(run, out, as_json, junit, html, md)) is not None:
@@ -106,10 +116,14 @@ def report_command(
     # a document on standard output is alone there
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
         if result:
-            code = _show_report(result, out, as_json, figures)
+            _show_report(result, out, as_json, figures)
+            code = result.ending(fail_on)
         else:
+            from wirefault.judging.summary import summary_of
+
             judgement = recording().arms[""].judgements[name]
             code = _verify_run(name, logs, "", as_json, figures=figures, judgement=judgement)
+            code = code or run_ending(summary_of(judgement), fail_on)
     sys.exit(code)
 
 

@@ -59,8 +59,8 @@ _OF_LAB = frozenset({"toxiproxy", "out", "workers"})
 _OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
 # the parameters that each way of running accepts
 _TAKEN: Mapping[str, frozenset[str]] = {
-    "--resume": _OF_ARMS | {"resume", "targets"},
-    "--again": _OF_ARMS | {"again", "episodes", "arms", "targets"},
+    "--resume": _OF_ARMS | {"resume", "targets", "fail_on"},
+    "--again": _OF_ARMS | {"again", "episodes", "arms", "targets", "fail_on"},
     "--lab": _OF_PROMPTS | _SETTINGS | {"lab", "fail_on"},
     "an experiment": _OF_ARMS
     | _SETTINGS
@@ -256,7 +256,7 @@ def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Seque
 
     way = "--resume" if chosen["resume"] else "--again"
     _check(context, way)
-    how = RunOptions(**{name: chosen[name] for name in _OF_ARMS})
+    how = RunOptions(**{name: chosen[name] for name in _OF_ARMS | {"fail_on"}})
     if chosen["resume"]:
         code = running.resume_tournament(chosen["resume"], how, targets)
         if code is not None:

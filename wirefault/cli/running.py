@@ -154,7 +154,7 @@ def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
     result = run_and_show(saved, how)
     if how.as_json:
         print_object(result.as_json())
-    return result.code
+    return result.ending(how.fail_on or "none")
 
 
 def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:

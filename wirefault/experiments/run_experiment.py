@@ -32,6 +32,8 @@ from wirefault.experiments.verdict import (
     unwatched_bounds,
 )
 from wirefault.experiments.watch import Watch
+from wirefault.judging.ending import FailOn, run_ending
+from wirefault.judging.summary import summarise
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -43,11 +45,12 @@ _CODES: dict[ExperimentVerdict, int] = {
     "unknown": UNKNOWN,
     "aborted": UNKNOWN,
 }
+_WITHOUT: Mapping[str | None, str] = {None: "it did not complete", "completed": "it has no hypothesis"}
 
 
 @dataclass
 class ExperimentResult:
-    """The arms that were run, their verdict and the exit ``code``.
+    """The arms that were run, their verdict and the exit ``code``, for a plain run without its findings.
 
     ``judged`` is None without a verdict. ``rollback`` is ``verified``, or why toxics may be left. ``timing``
     is empty if nothing was run.
@@ -76,6 +79,12 @@ class ExperimentResult:
     def verdict(self) -> ExperimentVerdict | None:
         """``held``, ``deviated``, ``unknown`` or ``aborted``; None without a verdict."""
         return self.judged.verdict if self.judged else None
+
+    def ending(self, fail_on: FailOn = "risky") -> int:
+        """The exit code; without a hypothesis, what was found decides, see ``judging.ending``."""
+        if self.code or not self.plan.is_plain_run:
+            return self.code
+        return run_ending(summarise(self.saved.history_of(self.plan.arms[0]).events), fail_on)
 
     @property
     def effects(self) -> list[FaultEffect]:
@@ -106,7 +115,7 @@ class ExperimentResult:
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,
             "verdict": judged.verdict if judged else self._without_verdict,
-            "because": judged.because if judged else "it did not complete",
+            "because": judged.because if judged else _WITHOUT[self._without_verdict],
             "rollback": self.rollback or None,
             "timing": dict(self.timing) or None,
             "checks": [asdict(check) for check in judged.checks] if judged else [],
