@@ -21,7 +21,7 @@ from tests.upstream import serving
 pytestmark = pytest.mark.slow
 
 AGENT = """
-import json, os, sys, time, urllib.error, urllib.request
+import http.client, json, os, sys, time, urllib.error, urllib.request
 
 def call(method, path, body=None):
     base = os.environ.get("SHOP_URL") or "{url}"
@@ -64,6 +64,41 @@ def hasty():
 def useless():
     print("the price is", again(0.01, "GET", "/price"))
 
+def storm():
+    print("the price is", again(0, "GET", "/price", tries=8))
+
+def crash():
+    print("the price is", call("GET", "/price")["price"])
+
+def deny():
+    try:
+        print("ordered", call("POST", "/orders", TEA))
+    except OSError:
+        print("The order failed: nothing was ordered.")
+
+def quiet():
+    try:
+        print("the price is", call("GET", "/price")["price"])
+    except OSError:
+        pass
+
+def half():
+    asked = b'{{"model": "m", "stream": true, "messages": [{{"role": "user", "content": "hello"}}]}}'
+    base = os.environ.get("MODEL_URL") or "{url}/v1"
+    sent = urllib.request.Request(base + "/chat/completions", asked, {{"Content-Type": "application/json"}})
+    try:
+        for line in urllib.request.urlopen(sent, timeout=10):
+            if line.startswith(b"data: {{"):
+                print(json.loads(line[6:])["choices"][0]["delta"].get("content", ""), end="")
+    except (OSError, http.client.HTTPException):
+        pass
+
+def past():
+    direct = http.client.HTTPConnection("{url}".removeprefix("http://"))
+    direct.request("GET", "/price")
+    time.sleep(1)  # the lab looks at connections 50 times a second
+    print("the price is", json.load(direct.getresponse())["price"])
+
 def parrot():
     try:
         print(call("GET", "/price"))
@@ -77,6 +112,9 @@ LOST = {"fault": "lose_reply", "only": {"method": "POST"}, "when": ONCE}
 PRICE_FAILS = {"fault": "server_error", "only": {"method": "GET"}, "when": ONCE}
 REFUSED = {"fault": "status", "only": {"method": "GET"}, "with": {"status": 400}}
 ASKED_TO_WAIT = {"fault": "rate_limit", "only": {"method": "GET"}, "when": ONCE, "with": {"retry_after": 3}}
+PRICE_DOWN = {"fault": "server_error", "only": {"method": "GET"}}
+CUT = {"fault": "stream_cut"}
+WRONG = {"fault": "wrong_value", "only": {"method": "GET"}, "with": {"field": "price"}}
 NEVER = {"fault": "lose_reply", "only": {"method": "DELETE"}}
 
 # the agent's behaviour, the fault, and what each command says: severity, rule and exit code
@@ -87,8 +125,18 @@ EVENTS: dict[str, tuple[str, dict[str, Any], str, str, int]] = {
     "Retry-After ignored": ("hasty", ASKED_TO_WAIT, "risky", "hasty_retry", 1),
     "a refused request retried": ("useless", REFUSED, "wasteful", "useless_retry", 0),
     "an error as the answer": ("parrot", REFUSED, "risky", "error_as_answer", 1),
+    "a retry storm": ("storm", PRICE_DOWN, "risky", "retry_storm", 1),
+    "half a stream as the answer": ("half", CUT, "risky", "open_stream", 1),
+    # These need more than the run itself, so only a command that has it can find them: see BY_CONTROL.
+    "a claimed failure, without a control": ("deny", LOST, "", "", 0),
+    "a crash, without a control": ("crash", PRICE_FAILS, "", "", 0),
+    "silence, without a control": ("quiet", PRICE_FAILS, "", "", 0),
+    "a wrong value believed, without an oracle": ("crash", WRONG, "", "", 0),
+    "the lab bypassed": ("past", PRICE_DOWN, "note", "past_the_lab", 2),  # ``run``: see UNWATCHED
     "no fault met": ("replayed", NEVER, "", "", 2),
 }
+# A wiring whose links have variables has no tap, and what does not use these is not watched.
+UNWATCHED = ("the lab bypassed",)
 
 
 @pytest.fixture
@@ -104,6 +152,24 @@ def shop() -> Iterator[str]:
     def price() -> Response:
         return Response('{"price": 4}', content_type="application/json")
 
+    @app.post("/v1/chat/completions")
+    def stream() -> Response:
+        words = [
+            {"content": f"{word} "} for word in ["It", "is", "sunny", "and", "warm", "in", "Berlin", "today"]
+        ]
+        deltas = [*((word, None) for word in words), ({}, "stop")]
+        chunks = [
+            {
+                "id": "c1",
+                "object": "chat.completion.chunk",
+                "model": "m",
+                "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+            }
+            for delta, reason in deltas
+        ]
+        lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
+        return Response([*lines, "data: [DONE]\n\n"], content_type="text/event-stream")
+
     with serving(app) as address:
         yield address.url
 
@@ -111,14 +177,26 @@ def shop() -> Iterator[str]:
 def prepared(folder: Path, url: str, behaviour: str) -> None:
     (folder / "agent.py").write_text(AGENT.format(url=url, behaviour=behaviour))
     subject = {"command": [sys.executable, "agent.py"], "prompt": "none"}
-    links = {"shop": {"upstream": url, "env": "SHOP_URL"}}
+    model = {"upstream": f"{url}/v1", "env": "MODEL_URL", "dialect": "openai_chat"}
+    links = {"shop": {"upstream": url, "env": "SHOP_URL"}, "model": model}
     (folder / "wirefault.yaml").write_text(json.dumps({"links": links, "subject": subject}))
 
 
 def by_exec(folder: Path, fault: dict[str, Any]) -> tuple[int, Any]:
-    words = ("--faults", json.dumps({"faults": [fault]}), "--json", "out.json")
+    words = ("--tap", "proxy", "--faults", json.dumps({"faults": [fault]}), "--json", "out.json")
     done = wirefault(folder, environ_in(folder), "exec", *words, "--", sys.executable, "agent.py")
     return done.returncode, json.loads((folder / "out.json").read_text("utf-8"))
+
+
+def by_again(folder: Path, fault: dict[str, Any]) -> tuple[int, Any]:
+    by_exec(folder, fault)
+    done = wirefault(folder, environ_in(folder), "run", "--again", "latest")
+    reported = wirefault(folder, environ_in(folder), "report", "latest")
+    assert reported.returncode == done.returncode, (done.stdout, reported.stderr)
+    unlimited = wirefault(folder, environ_in(folder), "report", "latest", "--fail-on", "none")
+    assert unlimited.returncode == (2 if done.returncode == 2 else 0), unlimited.stderr
+    scored = wirefault(folder, environ_in(folder), "runs", "verify", "latest", "--json")
+    return done.returncode, json.loads(scored.stdout)
 
 
 def by_run(folder: Path, fault: dict[str, Any]) -> tuple[int, Any]:
@@ -127,7 +205,7 @@ def by_run(folder: Path, fault: dict[str, Any]) -> tuple[int, Any]:
     return done.returncode, json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("run", [by_exec, by_run])
+@pytest.mark.parametrize("run", [by_exec, by_run, by_again])
 @pytest.mark.parametrize("event", EVENTS)
 def test_exec_and_run_judge_alike(
     tmp_path: Path, shop: str, event: str, run: Callable[[Path, dict[str, Any]], tuple[int, Any]]
@@ -136,7 +214,8 @@ def test_exec_and_run_judge_alike(
     prepared(tmp_path, shop, behaviour)
     ended, summary = run(tmp_path, fault)
     pairs = [(each["severity"], each["rule"]) for each in summary["findings"]]
-    assert (pairs, ended) == ([(severity, rule)] if rule else [], code)
+    seen = bool(rule) and not (run is by_run and event in UNWATCHED)
+    assert (pairs, ended) == ([(severity, rule)] if seen else [], code)
 
 
 SENTENCE = (
@@ -148,6 +227,17 @@ import subprocess, sys, pytest
 @pytest.mark.wirefault(faults=[{fault}])
 def test_order():
     subprocess.run([sys.executable, "agent.py"], check=True)
+"""
+
+IN_PLACE = """
+import runpy
+from wirefault import Experiment
+
+def agent(prompt):
+    runpy.run_path("agent.py")
+    return "ordered"
+
+one = Experiment(subject=agent, prompts=["tea"], faults=[{fault}], checks=["no duplicate"])
 """
 
 
@@ -176,7 +266,14 @@ def _pytest(folder: Path) -> int:
     return done.returncode
 
 
-@pytest.mark.parametrize("command", [_audit, _experiment, _pytest])
+def _in_place(folder: Path) -> int:
+    (folder / "one.py").write_text(IN_PLACE.format(fault=LOST))
+    done = wirefault(folder, environ_in(folder), "run", "one.py")
+    print(done.stdout, done.stderr)
+    return done.returncode
+
+
+@pytest.mark.parametrize("command", [_audit, _experiment, _pytest, _in_place])
 def test_lost_reply_has_one_sentence_everywhere(
     tmp_path: Path, shop: str, command: Callable[[Path], int], capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -184,3 +281,22 @@ def test_lost_reply_has_one_sentence_everywhere(
     code = command(tmp_path)
     output = re.sub(r"\b\d+(\.\d+)? (ms|s) after", "# after", " ".join(capfd.readouterr().out.split()))
     assert code == 1 and re.search(rf"harmful\W[^;]*{re.escape(SENTENCE)}", output), output
+
+
+# what only a comparison with clean runs shows: behaviour, the audit's question, severity and rule
+BY_CONTROL = {
+    "a claimed failure": ("deny", "lost_reply", "harmful", "done_but_not_told"),
+    "a crash": ("crash", "read_5xx", "risky", "one_failure_ends_it"),
+    "silence": ("quiet", "read_5xx", "risky", "silent"),
+}
+
+
+@pytest.mark.parametrize("event", BY_CONTROL)
+def test_audit_finds_what_needs_a_control(tmp_path: Path, shop: str, event: str) -> None:
+    """``exec`` and ``run`` end with 0 on the same events, since they have no clean run."""
+    behaviour, question, severity, rule = BY_CONTROL[event]
+    prepared(tmp_path, shop, behaviour)
+    words = ("audit", "--ask", question, "--json", "out.json", "--", sys.executable, "agent.py")
+    done = wirefault(tmp_path, environ_in(tmp_path), *words)
+    [answer] = json.loads((tmp_path / "out.json").read_text("utf-8"))["answers"]
+    assert (answer["severity"], answer["finding"], done.returncode) == (severity, rule, 1), done.stdout

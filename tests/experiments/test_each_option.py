@@ -27,13 +27,14 @@ RESUME = "run --resume latest --toxiproxy embedded"
 LEVELS = "run exp.json --levels 1 --repeats 1 --toxiproxy embedded"
 PLAN = "plan exp.json"
 DRAW = "faults draw found --n 1"
+# --fail-on: by tests/e2e/test_one_policy.py and tests/judging/test_ending.py
 # covered by tests/report/test_timeline.py, whose lines are long enough
 OF_WIRINGS = ("--subject", "--prompts", "--prompt", "--match")
 ELSEWHERE = {
     "show": ("--full",),
-    "report": ("--html", "--md", "--otlp"),
+    "report": ("--html", "--md", "--otlp", "--fail-on"),
     "compare": ("--html", "--baseline"),
-    "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again"),
+    "run": (*OF_WIRINGS, "--playbooks", "--link", "--charts", "--lab", "--resume", "--again", "--fail-on"),
 }
 
 Sees = Callable[[PaperLab], object]
