@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
+from wirefault.experiments.index import listed_run
 
 OLD, NEW = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
 
@@ -37,8 +38,21 @@ def runs(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("words", [["list"], ["runs", "list"]])
 def test_list_has_runs_and_their_newest_last(folder: Path, words: list[str]) -> None:
-    lines = call(*words).output.splitlines()
+    lines = [line for line in call(*words).output.splitlines() if not line.startswith(" ")]
     assert [line.split()[0] for line in lines] == ["run", OLD, NEW]
+
+
+def test_list_takes_worst_finding_and_agent_from_the_ends_of_a_history(folder: Path) -> None:
+    file = folder / "logs" / "runs" / OLD / "agent-0.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    without = listed_run(folder / "logs", OLD, is_saved=False)
+    assert (without.verdict, without.worst) == ("completed", "-")  # of a version that did not record it
+    assert without.tested.startswith("langchain agent")
+    recorded = lines[-2].replace(b'"toxics_left":0', b'"toxics_left":0,"worst":"risky: hasty_retry"')
+    file.write_bytes(b"".join([*lines[:-2], recorded, b"x" * 5_000_000 + b"\n", recorded]))
+    found = listed_run(folder / "logs", OLD, is_saved=False)
+    assert (found.verdict, found.worst) == ("risk found", "risky: hasty_retry")
+    assert "unknown" in call("list").output and "hasty_retry" not in call("list").output  # it was altered
 
 
 @pytest.mark.parametrize("command", ["show", "report"])

@@ -245,7 +245,7 @@ def test_linked_folder_is_not_followed(folder: Path, place: str) -> None:
     (folder / "mine").mkdir()
     shutil.rmtree(linked)
     linked.symlink_to(folder / "mine")
-    for write in (saved.write_plan, lambda: saved.note_end(limited="x"), lambda: saved.write_verdict({})):
+    for write in (saved.write_plan, lambda: saved.note_end(limited="x"), lambda: saved.write_verdict({}, "")):
         with pytest.raises((OSError, InputError, AlteredError), match="refusing to use it"):
             write()
     assert list((folder / "mine").iterdir()) == []

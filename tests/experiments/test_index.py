@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
-from wirefault.experiments.index import last_run_of, run_names, saved_ids, saved_status
+from wirefault.experiments.index import last_run_of, listed_run, run_names, saved_ids
 from wirefault.experiments.saved import SavedExperiment
 
 
@@ -28,13 +28,18 @@ def test_duration_of_last_run_is_known(saved: SavedExperiment) -> None:
 
 def test_each_experiment_is_listed_with_verdict_or_none(saved: SavedExperiment) -> None:
     logs, own = saved.plan.configuration.logs, saved.experiment_id
-    assert saved_ids(logs) == [own] and saved_status(logs, own) == ("none yet", "On paper")
+
+    def status() -> tuple[str, str, str]:
+        run = listed_run(logs, own, is_saved=True)
+        return run.verdict, run.worst, run.title
+
+    assert saved_ids(logs) == [own] and status() == ("none yet", "-", "On paper")
     run_on_paper(saved, PaperEngine())
-    assert saved_status(logs, own) == ("unknown", "On paper")  # no fault was met
+    assert status() == ("unknown", "none", "On paper")  # no fault was met
     (saved.folder / "verdict.json").write_text("{", encoding="utf-8")
-    assert saved_status(logs, own) == ("none yet", "On paper") and last_run_of(logs, "On paper") is None
+    assert status() == ("none yet", "-", "On paper") and last_run_of(logs, "On paper") is None
     (saved.folder / "plan.json").write_text("{", encoding="utf-8")
-    assert saved_ids(logs) == [own] and saved_status(logs, own)[0] == "unreadable"
+    assert saved_ids(logs) == [own] and status()[0] == "unreadable"
 
 
 def test_names_of_runs_follow_a_settled_folder(tmp_path: Path) -> None:

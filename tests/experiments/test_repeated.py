@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.facts import EpisodeFacts, FindingFacts
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.repeated import asserted_by_control, judged_by_control
 from wirefault.experiments.verdict import ArmResult, judge_experiment
@@ -46,6 +46,7 @@ def verdict(method: ArmFacts, control: ArmFacts, after: ArmFacts | None = None) 
 
 
 ONCE, TWICE = [times(1)], [times(2)]
+REPEATED, HASTY = FindingFacts("harmful", "write_repeated", ("tea",)), FindingFacts("risky", "hasty_retry")
 
 
 def test_extra_write_compared_with_control() -> None:
@@ -123,12 +124,13 @@ def test_invalid_episodes_are_not_judged() -> None:
 
 def repeated(**more: object) -> ArmFacts:
     """An episode with two findings, one of them about the write that was executed twice."""
-    return arm([times(2, caused=1)], findings=2, **more)
+    return arm([times(2, caused=1)], findings=2, kinds=(REPEATED, HASTY), **more)
 
 
 def test_finding_equal_to_control_is_ignored() -> None:
     [judged] = judged_by_control(repeated(), arm(TWICE, TWICE)).episodes
     assert (judged.outcome, judged.findings, judged.usual) == ("success", 1, ("tea",))
+    assert judged.kinds == (HASTY,)
     [judged] = judged_by_control(repeated(world="as_asked"), arm(TWICE, TWICE)).episodes
     assert judged.findings == 1
     [judged] = judged_by_control(repeated(), arm(TWICE)).episodes  # one control episode is enough for that
@@ -138,7 +140,7 @@ def test_finding_equal_to_control_is_ignored() -> None:
 @pytest.mark.parametrize("control", [arm(ONCE, ONCE), arm(TWICE, ONCE)])
 def test_finding_above_control_is_kept(control: ArmFacts) -> None:
     [judged] = judged_by_control(repeated(), control).episodes
-    assert (judged.findings, judged.usual) == (2, ())
+    assert (judged.findings, judged.usual, judged.kinds) == (2, (), (REPEATED, HASTY))
 
 
 def test_finding_about_other_write_is_kept() -> None:

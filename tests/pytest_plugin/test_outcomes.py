@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.pytest_plugin.suites import NAMED, Session, run_suite, write_suite
+from wirefault.cli.main import main
+from wirefault.experiments.index import listed_run, lone_runs
 
 pytestmark = pytest.mark.slow
 
@@ -136,10 +139,15 @@ def test_addresses(wirefault):
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("suite")
     write_suite(folder, TESTS)
-    return run_suite(folder, "--wirefault-seed=7")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def session(suite: Path) -> Session:
+    return run_suite(suite, "--wirefault-seed=7")
 
 
 @pytest.mark.parametrize(
@@ -197,6 +205,17 @@ def test_junit_file_has_the_verdict(session: Session) -> None:
     assert properties["wirefault_seed"] == "7"
     assert properties["wirefault_faults"] == "fault lose_reply: eligible 2, met 1, injected 1"
     assert "wirefault_verdict" not in session.cases["test_plain"].properties
+
+
+def test_list_and_show_say_what_the_test_did(session: Session, suite: Path) -> None:
+    logs = suite / ".wirefault" / "logs"
+    rows = {row.tested: row for row in (listed_run(logs, name, is_saved=False) for name in lone_runs(logs))}
+    harmful, fine = rows["test_agent.py::test_blind_retry"], rows["test_agent.py::test_retry"]
+    assert (harmful.verdict, harmful.worst) == ("harm found", "harmful: write_repeated")
+    assert (fine.verdict, fine.worst) == ("completed", "none")
+    run = session.cases["test_blind_retry"].properties["wirefault_run"]
+    shown = CliRunner().invoke(main, ["show", run, "--out", str(suite)]).output
+    assert "worst finding: harmful: write_repeated: POST /orders was sent again" in shown
 
 
 REPEATED = """

@@ -91,13 +91,14 @@ def read_audit(saved: SavedExperiment) -> AuditResult:
     return result
 
 
-def audit_findings(saved: SavedExperiment, episode: str) -> list[Finding] | None:
-    """Return the audit's findings in that run with a fault; None for any other run."""
-    for answer in read_audit(saved).answers:
-        for number, run in enumerate(answer.runs, start=1):
-            if question_key(answer.ask, number) == episode:
-                return [_finding(seen, answer.ask, episode) for seen in run.seen]
-    return None
+def audit_findings(saved: SavedExperiment) -> dict[str, list[Finding]]:
+    """Return the audit's findings in each run with a fault, by its episode."""
+    runs = {
+        question_key(answer.ask, number): (answer.ask, run)
+        for answer in read_audit(saved).answers
+        for number, run in enumerate(answer.runs, start=1)
+    }
+    return {key: [_finding(seen, ask, key) for seen in run.seen] for key, (ask, run) in runs.items()}
 
 
 def _finding(seen: Seen, ask: Ask, episode: str) -> Finding:

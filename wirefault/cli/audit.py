@@ -37,6 +37,7 @@ from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import load_saved, save
 from wirefault.judging.ending import FailOn, ending
+from wirefault.judging.findings.finding import worst_finding
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.audit import print_answer, print_audit, print_calls, print_plan
@@ -341,7 +342,8 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
     document = audit_as_json(result, not_asked)
     if result.clean is not None and not result.code:
         result.saved.write_plan()
-        result.saved.write_verdict(document)
+        kinds = ((answer.worst.severity, answer.worst.rule) for answer in result.answers if answer.worst)
+        result.saved.write_verdict(document, worst_finding(kinds))
     if result.clean and result.answers:
         from wirefault.report.page.write import page_line  # the template engine is slow to import
 

@@ -20,7 +20,7 @@ COMMANDS = {
     "run": "Run experiments to their verdict, or a wiring without a hypothesis.",
     "plan": "Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing.",
     "runs": "Look at recorded runs and experiments; verify, prune and bundle them.",
-    "list": "List the recorded runs and experiments with their verdicts, the newest last.",
+    "list": "List the recorded runs and experiments: verdict, worst finding and agent; the newest last.",
     "show": "Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.",
     "report": "Show an experiment's verdict, computed from its histories. Runs nothing.",
     "search": "Find what to test next, the dose, the smallest set or the one fault that makes an agent fail.",

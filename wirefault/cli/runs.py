@@ -18,7 +18,7 @@ from wirefault.cli.recorded import require_unaltered, resolved_id
 from wirefault.cli.report import report_command, verify_command
 from wirefault.cli.show import show_command
 from wirefault.core.errors import InputError
-from wirefault.experiments.index import StoredRun, lone_runs, saved_ids, saved_status, stored_runs
+from wirefault.experiments.index import StoredRun, listed_run, lone_runs, saved_ids, stored_runs
 
 
 @click.group("runs", cls=Group)
@@ -32,27 +32,30 @@ def runs_command() -> None:
 @runs_command.command("list", examples=("wirefault runs list", "wirefault list --out ../other-lab"))
 @recorded_out_option
 def list_command(out: Path | None) -> None:
-    """List the recorded runs and experiments with their verdicts, the newest last."""
+    """List the recorded runs and experiments: verdict, worst finding and agent; the newest last."""
     from wirefault.experiments.evidence import AlteredError, Evidence, evidence_of
     from wirefault.report.plain_table import table_lines, width_of
 
     logs = logs_in(environ_below(out))
-    rows = [(name, *saved_status(logs, name)) for name in saved_ids(logs)]
-    rows += [(name, "none", "prompts sent to a running lab") for name in lone_runs(logs)]
+    rows = {name: listed_run(logs, name, is_saved=True) for name in saved_ids(logs)}
+    rows |= {name: listed_run(logs, name, is_saved=False) for name in lone_runs(logs)}
     if not rows:
         click.echo(f"{logs}: no runs or experiments there")
         return
     states = {}
-    for name, _, _ in rows:
+    for name in rows:
         try:
             states[name] = evidence_of(logs, name)
         except OSError as error:
             states[name] = Evidence("altered", (str(error),))
     lines = [
-        (name, "unknown" if states[name].alterations else verdict, states[name].state, title)
-        for name, verdict, title in sorted(rows)
+        (name, "unknown", "-", states[name].state, "-", row.title)
+        if states[name].alterations
+        else (name, row.verdict, row.worst, states[name].state, row.tested, row.title)
+        for name, row in sorted(rows.items())
     ]
-    for line in table_lines(("run", "verdict", "evidence", "title"), lines, width_of(sys.stdout)):
+    head = ("run", "verdict", "worst finding", "evidence", "tested", "title")
+    for line in table_lines(head, lines, width_of(sys.stdout)):
         click.echo(line)
     altered = [place for name, *_ in lines for place in states[name].alterations]
     if altered:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +17,8 @@ from wirefault.cli.recorded import print_object, recording_named
 from wirefault.core.errors import InputError
 
 if TYPE_CHECKING:
-    from wirefault.experiments.recorded import RecordedArm
+    from wirefault.experiments.recorded import RecordedArm, Recording
+    from wirefault.judging.findings.finding import Finding
 
 _QUESTION = re.compile(r"q\d+(\.r\d)?")
 
@@ -52,7 +55,7 @@ def show_command(
     recording = recording_named(run, out)
     recorded, evidence = recording.arm(arm), recording.evidence
     if episode is None:
-        _list_episodes(recorded, as_json=as_json)
+        _list_episodes(recorded, _findings_of(recording, recorded), as_json=as_json)
         click.echo(f"evidence: {evidence.text}", err=as_json)
         return
     key = recorded.episode_named(episode)
@@ -61,7 +64,7 @@ def show_command(
     except ValueError as error:
         raise InputError(str(error)) from None
     if recording.experiment is not None and is_audit(recording.experiment):
-        findings = audit_findings(recording.experiment, key)  # the clean runs are its control
+        findings = audit_findings(recording.experiment).get(key)  # the clean runs are its control
         timeline = timeline if findings is None else replace(timeline, findings=findings)
     if as_json:
         print_object({**timeline.as_json(), "evidence": evidence.as_json()})
@@ -74,8 +77,22 @@ def show_command(
         click.echo(f"evidence: {evidence.text}")
 
 
-def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
+def _findings_of(recording: Recording, recorded: RecordedArm) -> list[Finding]:
+    """Return the findings of all episodes; in an audit, of the runs with a fault."""
+    from wirefault.audit.options import is_audit
+    from wirefault.audit.result import audit_findings
+
+    if recording.experiment is not None and is_audit(recording.experiment):
+        return list(chain(*audit_findings(recording.experiment).values()))
+    return recorded.summary.findings
+
+
+def _list_episodes(recorded: RecordedArm, findings: Sequence[Finding], *, as_json: bool) -> None:
+    from rich.text import Text
+
+    from wirefault.judging.findings.finding import worst_finding
     from wirefault.report.console import episode_line
+    from wirefault.report.tables import one_line
     from wirefault.report.terminal import line_width, plain_console
 
     judged = {judgement.episode: judgement for judgement in recorded.summary.episodes}
@@ -83,7 +100,14 @@ def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
     if as_json:
         print_object(
             [
-                {"episode": row.episode, "prompt": row.prompt, "outcome": row.outcome}
+                {
+                    "episode": row.episode,
+                    "prompt": row.prompt,
+                    "outcome": row.outcome,
+                    "worst": worst_finding(
+                        (each.severity, each.rule) for each in findings if each.episode == row.episode
+                    ),
+                }
                 for row in numbered.values()
             ]
         )
@@ -92,3 +116,6 @@ def _list_episodes(recorded: RecordedArm, *, as_json: bool) -> None:
     total = max(numbered, default=0)
     for number, row in numbered.items():
         console.print(episode_line(row, number, total, line_width(console)))
+    if worst := worst_finding((each.severity, each.rule) for each in findings):
+        first = next(each for each in findings if f"{each.severity}: {each.rule}" == worst)
+        console.print(Text(one_line(f"worst finding: {worst}: {first.text} (episode {first.episode})")))

@@ -66,6 +66,12 @@ def read_shared(root: Path, path: Path, limit: int) -> bytes:
     return data
 
 
+def read_shared_head(root: Path, path: Path, limit: int) -> bytes:
+    """Read at most the first ``limit`` bytes of a file. Raises the errors of ``open_shared``."""
+    with os.fdopen(open_shared(root, path, os.O_RDONLY), "rb") as file:
+        return file.read(limit)
+
+
 def read_shared_tail(root: Path, path: Path, limit: int) -> bytes:
     """Read the last ``limit`` bytes of a file that may still grow. Raises the errors of ``open_shared``."""
     with os.fdopen(open_shared(root, path, os.O_RDONLY), "rb") as file:

@@ -29,6 +29,7 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.reader import with_ids
+from wirefault.judging.checker import Severity
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.conduct import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
@@ -138,6 +139,15 @@ _NO_USAGE = Usage()
 
 
 @dataclass(frozen=True)
+class FindingFacts:
+    """A kind of finding; ``writes``: the repeated writes (``WriteCount.same``) that it is about."""
+
+    severity: Severity
+    rule: str
+    writes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class EpisodeFacts:
     """The facts of one episode.
 
@@ -147,7 +157,8 @@ class EpisodeFacts:
     ``budget_strikes``: requests refused or slowed, and episodes ended, by budgets. ``drawn``: names of drawn
     faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
     ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control; ``usual``:
-    those that the control executes as often without a failure, so that ``findings`` leaves them out.
+    those that the control executes as often without a failure, so that ``findings`` leaves them out, and
+    ``kinds``, which has each kind of the findings but notes.
     ``failed_calls``: the calls of which a request failed, with the requests for them. ``calls``: all logical
     calls; ``tries``: the failed ones of their tries. ``overshoot``: the largest share by which the episode
     exceeded one of its budgets; None without budgets or if that is unknown. ``unseen_writes``: why writes on
@@ -171,6 +182,7 @@ class EpisodeFacts:
     budgets_unknown: bool = False
     budget_strikes: int = 0
     findings: int = 0
+    kinds: tuple[FindingFacts, ...] = ()
     outages: EpisodeOutages = _NOTHING_FAILED
     drawn: tuple[str, ...] = ()
     shadows: tuple[tuple[str, str], ...] = ()
@@ -238,8 +250,11 @@ def facts_in(
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
     outages = outages_in(judgement.traces.values())
     findings = Counter(finding.episode for finding in judgement.findings if not _is_lowered(finding))
+    graver: defaultdict[str, list[Finding]] = defaultdict(list)
     repeats: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in judgement.findings:
+        if finding.severity != "note":
+            graver[finding.episode].append(finding)
         if finding.rule == WRITE_REPEATED.name and finding.severity != "note":
             repeats[finding.episode].append(finding)
     settings = judgement.started.settings
@@ -254,6 +269,7 @@ def facts_in(
                 judgement.traces[judged.episode],
                 outages[judged.episode],
                 findings[judged.episode],
+                graver[judged.episode],
                 repeats[judged.episode],
                 prices,
                 budgets,
@@ -291,6 +307,7 @@ def _facts(
     trace: EpisodeTrace,
     outages: EpisodeOutages,
     findings: int,
+    graver: Sequence[Finding],
     repeats: Sequence[Finding],
     prices: Mapping[str, Price],
     budgets: Budgets | None,
@@ -301,6 +318,7 @@ def _facts(
     faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
+    writes = write_counts(trace)
     return EpisodeFacts(
         judged.episode,
         judged.outcome,
@@ -316,12 +334,13 @@ def _facts(
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
         findings,
+        tuple(dict.fromkeys(_kind(finding, writes) for finding in graver)),
         outages,
         tuple(sorted(set(_drawn(events)))),
         tuple(sorted(set(_shadows(events)))),
         asserted,
         judged.world,
-        tuple(_with_cause(count, repeats) for count in write_counts(trace) if count.executed + count.maybe),
+        tuple(_with_cause(count, repeats) for count in writes if count.executed + count.maybe),
         failed_calls=calls.failed,
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
         unseen_writes=_unseen_writes(trace),
@@ -332,6 +351,12 @@ def _facts(
         value=judged.value,
         retry_after=kept_retry_after(trace),
     )
+
+
+def _kind(finding: Finding, writes: Iterable[WriteCount]) -> FindingFacts:
+    is_repeat = finding.rule == WRITE_REPEATED.name
+    about = [write.same for write in writes if is_repeat and not set(write.ids).isdisjoint(finding.evidence)]
+    return FindingFacts(finding.severity, finding.rule, tuple(about))
 
 
 def _overshoot(events: Iterable[Event], budgets: Budgets | None, usage: Usage) -> float | None:

@@ -6,14 +6,20 @@ import json
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from msgspec.json import decode
 
 from wirefault.core.errors import InputError
-from wirefault.core.files import folders_in, names_in, read_shared
+from wirefault.core.files import folders_in, names_in, read_shared, read_shared_head, read_shared_tail
+from wirefault.history.events import RunFinished, RunStarted
+from wirefault.history.lines import BaseEvent, event_start
 from wirefault.history.reader import LIVE
 
 PLAN, VERDICT = "plan.json", "verdict.json"
@@ -22,6 +28,9 @@ PAGES = "pages"
 # bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 _ACTIVE_WITHIN_S = 60.0
+# of a history's file, at its beginning and at its end
+_MAX_END_BYTES = 1024 * 1024
+_ShownT = TypeVar("_ShownT", bound=Struct)
 # a folder whose last change is older than the grain of the file system's clock
 _SETTLED_NS = 1_000_000_000
 
@@ -138,18 +147,83 @@ def last_run_of(logs: Path, title: str) -> RunCost | None:
     return None
 
 
-def saved_status(logs: Path, experiment_id: str) -> tuple[str, str]:
-    """Verdict and title as saved; ``none yet`` without a verdict."""
-    folder = logs / "experiments" / experiment_id
+@dataclass(frozen=True)
+class ListedRun:
+    """A run or an experiment in a list, by what was recorded when it ended."""
+
+    verdict: str
+    """Of the hypothesis; without one, whether harm or a risk was found; ``none yet`` before the end."""
+    worst: str
+    """Severity and rule of the worst finding; ``none``, or ``-`` if it is not known."""
+    tested: str
+    """The agent, as its first run names it; ``-`` without one."""
+    title: str
+
+
+def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
+    """Describe a saved experiment, or a lone run, without judging it."""
+    begun, end = _ends_of(logs, name)
+    tested = begun.subject if begun else "-"
+    if not is_saved:
+        prompts = f"{begun.prompts} prompt{'s' * (begun.prompts != 1)}" if begun else "-"
+        completed = "none yet" if end is None else "completed" if end.completed else "ended early"
+        return _in_words(completed, end.worst if end else None, tested, prompts)
+    folder = logs / "experiments" / name
     try:
         title = str(read_document(logs, folder / PLAN)["experiment"]["title"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return "unreadable", f"{PLAN}: {error}"
+        return ListedRun("unreadable", "-", tested, f"{PLAN}: {error}")
     try:
-        verdict = read_document(logs, folder / VERDICT)["verdict"]
+        document = read_document(logs, folder / VERDICT)
+        verdict, worst = document["verdict"], document.get("worst")
     except (OSError, ValueError, KeyError, TypeError):  # killed before or while writing
-        verdict = None
-    return str(verdict or "none yet"), title
+        verdict = worst = None
+    return _in_words(str(verdict or "none yet"), worst, tested, title)
+
+
+def _in_words(verdict: str, worst: object, tested: str, title: str) -> ListedRun:
+    if verdict in ("completed", "ended early"):  # no hypothesis decides
+        severity = str(worst or "").partition(":")[0]
+        verdict = {"harmful": "harm found", "risky": "risk found"}.get(severity, verdict)
+    return ListedRun(verdict, "-" if worst is None else str(worst) or "none", tested, title)
+
+
+class _Begun(Struct):
+    """What a list shows of ``RunStarted``."""
+
+    subject: str
+    prompts: int
+
+
+class _Ended(Struct):
+    """What a list shows of ``RunFinished``."""
+
+    completed: bool
+    worst: str | None = None
+
+
+def _ends_of(logs: Path, name: str) -> tuple[_Begun | None, _Ended | None]:
+    """Read the beginning and the end of the first run: only the ends of its file."""
+    run = next((each for each in run_names(logs, name) if each == name or each.startswith(f"{name}-")), "")
+    folder = logs / "runs" / run
+    file = next((each for each in names_in(logs, folder) if each.startswith("agent-")), "") if run else ""
+    if not file:
+        return None, None
+    try:
+        head = read_shared_head(logs, folder / file, _MAX_END_BYTES)
+        tail = read_shared_tail(logs, folder / file, _MAX_END_BYTES)
+    except OSError:
+        return None, None
+    return _event_in(head, RunStarted, _Begun), _event_in(tail, RunFinished, _Ended)
+
+
+def _event_in(data: bytes, kind: type[BaseEvent], shown: type[_ShownT]) -> _ShownT | None:
+    start = event_start(kind)
+    for line in data.split(b"\n"):
+        if line.startswith(start):
+            with suppress(ValueError):  # cut off, or planted
+                return decode(line, type=shown)
+    return None
 
 
 def read_document(logs: Path, path: Path) -> Any:

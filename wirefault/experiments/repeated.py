@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.assertions.on_arm import OfEpisode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
-from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.facts import EpisodeFacts, FindingFacts
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.finding import Finding, times
@@ -85,7 +85,13 @@ def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFac
         )
         for difference in differences(episode.conduct, calm)
     )
-    return replace(episode, differences=findings, findings=episode.findings + len(findings))
+    kinds = (FindingFacts(each.severity, each.rule) for each in findings if each.severity != "note")
+    return replace(
+        episode,
+        differences=findings,
+        findings=episode.findings + len(findings),
+        kinds=(*episode.kinds, *kinds),
+    )
 
 
 def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) -> EpisodeFacts:
@@ -96,9 +102,11 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
         calm += _of_prompt(episode, after)
     beside = [(write, _Beside.of(write, episode.writes, calm)) for write in episode.writes]
     usual = [write for write, control_counts in beside if control_counts.is_usual(write)]
+    sames = {write.same for write in usual}
     episode = replace(
         episode,
         usual=tuple(write.same for write in usual),
+        kinds=tuple(each for each in episode.kinds if sames.isdisjoint(each.writes)),
         findings=episode.findings - sum(write.caused for write in usual),
     )
     if episode.world == "as_asked":

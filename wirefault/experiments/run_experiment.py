@@ -237,7 +237,7 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
     if result.code == 0 and not saved.plan.is_plain_run:
         _judge(result)
     try:
-        saved.write_verdict(result.as_json())
+        saved.write_verdict(result.as_json(), saved.worst_finding())
     except OSError:
         if result.code != LAB_FAILED:  # else the run or the lab has said why
             raise

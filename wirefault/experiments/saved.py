@@ -39,6 +39,7 @@ from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.sequential import Decision, SequentialState, follow
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
 from wirefault.history.reader import read_run
+from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.judge import ByControl
 from wirefault.lab.process import ProcessLog
 from wirefault.toxiproxy.planned import VERIFIED
@@ -328,13 +329,21 @@ class SavedExperiment:
         else:
             remove_signature(self.logs, self.experiment_id)
 
-    def write_verdict(self, verdict: Mapping[str, Any]) -> None:
-        """Write verdict and facts, and sign all files. Raises ``OSError``.
+    def worst_finding(self) -> str | None:
+        """The worst finding of all arms, compared with the control; None if a run cannot be read."""
+        ran = [arm for arm in self.plan.arms if self.run_ids(arm)]
+        kinds = (kind for arm in ran for episode in self.facts_of(arm).episodes for kind in episode.kinds)
+        worst = worst_finding((kind.severity, kind.rule) for kind in kinds)
+        readable = all(self.facts_of_run(arm, each).is_readable for arm in ran for each in self.run_ids(arm))
+        return worst if worst or readable else None
+
+    def write_verdict(self, verdict: Mapping[str, Any], worst: str | None) -> None:
+        """Write verdict, worst finding and facts, and sign all files. Raises ``OSError``.
 
         Raises ``AlteredError``, and signs nothing, if a history was altered during the run.
         """
         evidence_of(self.logs, self.experiment_id).require_unaltered()
-        _write_json(self.logs, self.folder / VERDICT, verdict)
+        _write_json(self.logs, self.folder / VERDICT, {**verdict, "worst": worst})
         self.facts.write()
         self._sign(plan_files(self.plan, self.extent), complete=True)
 

@@ -390,6 +390,7 @@ class RunFinished(BaseEvent, frozen=True, tag="run_finished"):
     reason: str
     toxics_left: int | None
     never_called: list[NeverCalled] = []
+    worst: str | None = None  # severity and rule of the worst finding; empty: none; None: not recorded
 
 
 class SealedFile(Record, frozen=True):

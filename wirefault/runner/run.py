@@ -30,10 +30,13 @@ from wirefault.history.events import (
     RunStarted,
     WorldProbed,
 )
-from wirefault.history.reader import Tail
+from wirefault.history.reader import Tail, with_ids
 from wirefault.history.writer import history_file
+from wirefault.judging.findings.finding import worst_finding
+from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.summary import Summary, ended_early, summarise
+from wirefault.judging.trace import traces_of
 from wirefault.runner.attempts import AttemptRunner, worth_another
 from wirefault.runner.interruption import EndedByLauncher
 from wirefault.runner.manager_client import ManagerClient, RunAborted
@@ -212,7 +215,11 @@ class Runner:
                 self.note("error", ended_early(record.reason))
             self._judge.judge_late_effects()
             end = RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
-            self._recorder.finish(structs.replace(end, never_called=self._never_called()))
+            worst = worst_finding(
+                (finding.severity, finding.rule)
+                for finding in trace_findings(traces_of(list(with_ids(record.events))))
+            )
+            self._recorder.finish(structs.replace(end, never_called=self._never_called(), worst=worst))
         except OSError as error:  # the disk is still full: only the console can tell
             record.completed = False
             record.reason = record.reason or error_text(error)

@@ -47,6 +47,8 @@ def listed(page: str) -> list[str]:
 def test_list_links_each_run_and_filters(url: str) -> None:
     page = get(url).text
     assert re.findall(r'<th scope="row"><a href="([^"]+)">', page) == ["/runs/run-b", "/runs/run-a"]
+    assert '<th scope="col">worst finding</th><th scope="col">tested</th>' in page
+    assert "<td>langchain agent, self-test subject: scripted model (diligent)</td>" in page
     assert "2 of 2" in page and "0 of 2" in get(f"{url}/?kind=audit").text
     assert re.findall(r'<th scope="row"><a href="([^"]+)">', get(f"{url}/?text=run-a").text) == [
         "/runs/run-a"

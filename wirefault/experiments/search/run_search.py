@@ -166,7 +166,7 @@ def run_search(
     result.saved, result.timing = search.trials.saved, {**search.trials.taken, "workers": how.workers}
     result.answer = None if result.no_steady_state else search.answer()
     result.code = code or _code(result)
-    result.saved.write_verdict(result.as_json())
+    result.saved.write_verdict(result.as_json(), result.saved.worst_finding())
     return result
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from wirefault.judging.checker import CheckResult, Observation, Severity
+from wirefault.judging.checker import SEVERITIES, CheckResult, Observation, Severity
 from wirefault.judging.trace import EpisodeTrace
 
 
@@ -21,6 +21,13 @@ class Finding:
     text: str
     episode: str
     evidence: tuple[str, ...]
+
+
+def worst_finding(kinds: Iterable[tuple[Severity, str]]) -> str:
+    """The worst of these severities and rules: ``harmful: write_repeated``; empty if all are notes."""
+    ranked = [(SEVERITIES.index(severity), f"{severity}: {rule}") for severity, rule in kinds]
+    rank, text = min(ranked, default=(SEVERITIES.index("note"), ""))
+    return "" if SEVERITIES[rank] == "note" else text
 
 
 @dataclass(frozen=True)

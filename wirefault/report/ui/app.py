@@ -16,7 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
@@ -34,11 +34,12 @@ from wirefault.core.sockets import names_loopback
 from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.evidence import Evidence, evidence_of
 from wirefault.experiments.index import (
+    ListedRun,
+    listed_run,
     lone_runs,
     recorded_runs,
     run_ids_of,
     saved_ids,
-    saved_status,
 )
 from wirefault.experiments.recorded import open_recording
 from wirefault.history.reader import HistoryError
@@ -70,15 +71,14 @@ _Signature = tuple[tuple[str, int, int], ...]
 
 
 @dataclass(frozen=True)
-class ListedRun:
+class ListRow:
     """A row of the list."""
 
     id: str
     started: str
     """In UTC; empty if its id has no time."""
     kind: str
-    verdict: str
-    title: str
+    run: ListedRun
     evidence: str
 
 
@@ -109,23 +109,18 @@ class Runs:
         """The ids, the newest first."""
         return sorted({*saved_ids(self.logs), *lone_runs(self.logs)}, reverse=True)
 
-    def rows(self) -> list[ListedRun]:
+    def rows(self) -> list[ListRow]:
         """The list, the newest first."""
-        saved = set(saved_ids(self.logs))
-        return [self._row(name, is_saved=name in saved) for name in self.ids()]
+        saved, runs = set(saved_ids(self.logs)), set(recorded_runs(self.logs))
+        return [self._row(name, is_saved=name in saved, has_arms=name not in runs) for name in self.ids()]
 
-    def _row(self, name: str, *, is_saved: bool) -> ListedRun:
-        if not is_saved:
-            return ListedRun(
-                name, started_text(name), "run", "none", "prompts sent to a running lab", self._state(name)
-            )
-        verdict, title = saved_status(self.logs, name)
-        kind = "audit" if is_audit_id(self.logs, name) else "run" if name in self._runs() else "experiment"
-        return ListedRun(name, started_text(name), kind, verdict, title, self._state(name))
-
-    def _runs(self) -> set[str]:
-        """The recordings without arms: their only run has their id."""
-        return set(recorded_runs(self.logs))
+    def _row(self, name: str, *, is_saved: bool, has_arms: bool) -> ListRow:
+        """``has_arms``: no run has its id."""
+        run, state = listed_run(self.logs, name, is_saved=is_saved), self._state(name)
+        if state == "altered":
+            run = replace(run, verdict="unknown", worst="-", tested="-")
+        kind = "audit" if is_audit_id(self.logs, name) else "experiment" if has_arms else "run"
+        return ListRow(name, started_text(name), kind, run, state)
 
     def _state(self, name: str) -> str:
         signature = self.signature(name)
@@ -227,7 +222,7 @@ def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) 
             "total": len(rows),
             "wanted": wanted,
             "kinds": sorted({row.kind for row in rows}),
-            "verdicts": sorted({row.verdict for row in rows}),
+            "verdicts": sorted({row.run.verdict for row in rows}),
             "logs": str(logs),
             "lab": watched.state(),
         }
@@ -289,12 +284,12 @@ def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) 
     return _LoopbackOnly(Starlette(routes=routes))
 
 
-def _matches(row: ListedRun, wanted: Mapping[str, str]) -> bool:
+def _matches(row: ListRow, wanted: Mapping[str, str]) -> bool:
     text = wanted["text"].casefold()
     return (
         wanted["kind"] in ("", row.kind)
-        and wanted["verdict"] in ("", row.verdict)
-        and (not text or text in f"{row.id} {row.title}".casefold())
+        and wanted["verdict"] in ("", row.run.verdict)
+        and (not text or text in f"{row.id} {row.run.worst} {row.run.tested} {row.run.title}".casefold())
     )
 
 
