@@ -164,7 +164,7 @@ def test_passes(session: Session, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "result", "message"),
     [
-        ("test_blind_retry", "failure", r"write_repeated \(risky\): POST /orders was sent again"),
+        ("test_blind_retry", "failure", r"write_repeated \(harmful\): POST /orders was sent again"),
         ("test_expected_in_vain", "failure", "the finding write_repeated was expected, and did not occur"),
         ("test_no_call", "failure", "unknown: the fault lose_reply never arrived: no call of the test"),
         ("test_past_the_tap", "failure", r"connection bypassed the lab: this process to 127.0.0.1:\d+"),
@@ -192,7 +192,7 @@ def test_repetitions_have_draws_of_their_own(session: Session) -> None:
 
 def test_section_has_findings_and_what_repeats_them(session: Session) -> None:
     section = session.output.partition("wirefault, seed 7")[2]
-    assert "failed: test_agent.py::test_blind_retry\n    write_repeated (risky)" in section
+    assert "failed: test_agent.py::test_blind_retry\n    write_repeated (harmful)" in section
     assert "again: pytest test_agent.py::test_blind_retry --wirefault-seed=7" in section
     assert re.search(r"why: wirefault show \S+ test_blind_retry-[0-9a-f]+", section)
     assert "unknown: test_agent.py::test_never_drawn\n    no fault was drawn in any repetition" in section

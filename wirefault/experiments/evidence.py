@@ -36,7 +36,6 @@ from wirefault.experiments.index import VERDICT, ids_by_age, run_ids_of, saved_i
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.history.writer import MAX_HISTORY_BYTES
-from wirefault.lab.process import print_to_stderr
 
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
@@ -187,6 +186,8 @@ def latest_id(logs: Path) -> str:
     names = ids_by_age(logs)
     latest = next((name for name in names if is_of_this_user(logs, name)), names[0])
     if passed := names[: names.index(latest)]:
+        from wirefault.lab.process import print_to_stderr  # a lab's modules are slow to import
+
         more = f" and {len(passed) - 1} more" if passed[1:] else ""
         print_to_stderr(f"latest: {latest}; passed over {passed[0]}{more}, not recorded by this user")
     return latest
