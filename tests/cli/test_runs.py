@@ -50,8 +50,8 @@ def test_list_takes_worst_finding_and_agent_from_the_ends_of_a_history(folder: P
     assert without.tested.startswith("langchain agent")
     recorded = lines[-2].replace(b'"toxics_left":0', b'"toxics_left":0,"worst":"risky: hasty_retry"')
     file.write_bytes(b"".join([*lines[:-2], recorded, b"x" * 5_000_000 + b"\n", recorded]))
-    found = listed_run(folder / "logs", OLD, is_saved=False)
-    assert (found.verdict, found.worst) == ("risk found", "risky: hasty_retry")
+    risky = listed_run(folder / "logs", OLD, is_saved=False)
+    assert (risky.verdict, risky.worst) == ("risk found", "risky: hasty_retry")
     assert "unknown" in call("list").output and "hasty_retry" not in call("list").output  # it was altered
 
 

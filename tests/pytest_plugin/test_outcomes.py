@@ -214,8 +214,8 @@ def test_list_and_show_say_what_the_test_did(session: Session, suite: Path) -> N
     assert (harmful.verdict, harmful.worst) == ("harm found", "harmful: write_repeated")
     assert (fine.verdict, fine.worst) == ("completed", "none")
     run = session.cases["test_blind_retry"].properties["wirefault_run"]
-    shown = CliRunner().invoke(main, ["show", run, "--out", str(suite)]).output
-    assert "worst finding: harmful: write_repeated: POST /orders was sent again" in shown
+    output = CliRunner().invoke(main, ["show", run, "--out", str(suite)]).output
+    assert "worst finding: harmful: write_repeated: POST /orders was sent again" in output
 
 
 REPEATED = """

@@ -217,12 +217,12 @@ def _ends_of(logs: Path, name: str) -> tuple[_Begun | None, _Ended | None]:
     return _event_in(head, RunStarted, _Begun), _event_in(tail, RunFinished, _Ended)
 
 
-def _event_in(data: bytes, kind: type[BaseEvent], shown: type[_ShownT]) -> _ShownT | None:
+def _event_in(data: bytes, kind: type[BaseEvent], to_type: type[_ShownT]) -> _ShownT | None:
     start = event_start(kind)
     for line in data.split(b"\n"):
         if line.startswith(start):
             with suppress(ValueError):  # cut off, or planted
-                return decode(line, type=shown)
+                return decode(line, type=to_type)
     return None
 
 
