@@ -360,6 +360,29 @@ def test_tools_of_this_process_are_struck() -> None:
     assert report.verdict == "held", str(report)
 
 
+def test_report_prints_harm_before_a_verdict_that_held() -> None:
+    @tool(writes=True)
+    def order(item: str) -> str:
+        return "ordered"
+
+    def agent(prompt: str) -> str:
+        with contextlib.suppress(Exception):
+            return order("apple")
+        return order("apple")
+
+    report = Experiment(
+        subject=agent,
+        prompts=["Order one apple"],
+        faults=[{"fault": "lose_reply", "links": "functions", "when": {"first": 1, "of": "try"}}],
+        checks=["completes"],
+    ).run(say=quiet)
+    first, second, *_ = str(report).splitlines()
+    assert first.startswith(
+        "harmful, although the hypothesis held: method, write_repeated: order was sent again"
+    )
+    assert second.startswith("held: ")
+
+
 def test_both_ways_to_run_have_the_same_options() -> None:
     run, run_async = map(inspect.signature, (Experiment.run, Experiment.run_async))
     assert run_async.parameters == run.parameters

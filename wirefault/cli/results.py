@@ -12,7 +12,7 @@ from rich.text import Text
 from wirefault.cli.recorded import print_object
 from wirefault.core.errors import InputError, UserError
 from wirefault.experiments.arms import ArmHistory
-from wirefault.experiments.recorded import recording_of
+from wirefault.experiments.recorded import harm_beside_verdict, recording_of
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in
 from wirefault.experiments.run_tournament import TournamentResult
 from wirefault.experiments.saved import SavedExperiment
@@ -43,7 +43,8 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
             show_run(console, result.saved, history)
     else:
         if result.judged and result.judged.verdict == "held":
-            _show_harm(console, result.saved)
+            for line in harm_beside_verdict(result.saved):
+                console.print(Text(one_line(line), style="bold red"), soft_wrap=True)
         print_effects(console, result.effects)
         print_resilience(console, result.arms)
         print_surface(console, result)
@@ -58,21 +59,6 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
     decided_by = result.judged.decided_by if result.judged else None
     if decided_by is not None:
         _show_failed_arm(console, result.saved, decided_by)
-
-
-def _show_harm(console: Console, saved: SavedExperiment) -> None:
-    """Show the harmful findings of an experiment that held: its hypothesis does not ask about them."""
-    for name, arm in recording_of(saved).arms.items():
-        try:
-            harmful = [each for each in arm.summary.findings if each.severity == "harmful"]
-        except InputError:  # the verdict says that it cannot be read
-            continue
-        for rule in dict.fromkeys(each.rule for each in harmful):
-            alike = [each for each in harmful if each.rule == rule]
-            others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-            text = f"harmful, although the hypothesis held: {name}, {rule}: {alike[0].text}"
-            line = one_line(strip_control(f"{text} (episode {alike[0].episode}{others})"))
-            console.print(Text(line, style="bold red"), soft_wrap=True)
 
 
 def _show_failed_arm(console: Console, saved: SavedExperiment, check: Check) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from wirefault.experiments.index import recorded_runs, saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeStarted, Event
+from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.summary import Summary, summary_of
@@ -251,6 +252,20 @@ def recording_of(saved: SavedExperiment) -> Recording:
         if (run_ids := saved.run_ids(arm))
     }
     return Recording(saved.experiment_id, arms, saved.evidence, saved)
+
+
+def harm_beside_verdict(saved: SavedExperiment) -> Iterator[str]:
+    """Yield the harmful findings of an experiment that held: its hypothesis does not ask about them."""
+    for name, arm in recording_of(saved).arms.items():
+        try:
+            harmful = [each for each in arm.summary.findings if each.severity == "harmful"]
+        except InputError:  # the verdict says that it cannot be read
+            continue
+        for rule in dict.fromkeys(each.rule for each in harmful):
+            alike = [each for each in harmful if each.rule == rule]
+            others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
+            text = f"harmful, although the hypothesis held: {name}, {rule}: {alike[0].text}"
+            yield strip_control(f"{text} (episode {alike[0].episode}{others})")
 
 
 def _events_of(logs: Path, run_id: str) -> list[Event]:

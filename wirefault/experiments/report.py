@@ -9,6 +9,7 @@ from functools import cached_property
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.facts import views_in
 from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.recorded import harm_beside_verdict
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.history.events import Event
@@ -145,7 +146,9 @@ class ExperimentReport:
         return list(episodes.values())
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict}: {self.because}"]
+        """The verdict and its checks; harm that the hypothesis does not ask about comes first."""
+        lines = list(harm_beside_verdict(self.result.saved)) if self.verdict == "held" else []
+        lines.append(f"{self.verdict}: {self.because}")
         for check in self.checks:
             figures = ", ".join(f"{name} {text}" for name, text in check.measured.items())
             more = "; ".join(filter(None, [figures, check.message]))

@@ -99,7 +99,7 @@ def _recovery(arms: _Arms) -> tuple[Table, str]:
         for row in _most(resilience.recovery):
             table.add_row(Text(name), Text(row.by), Text(one_line(row.name)), *_recovery_cells(row))
     return table, (
-        "seconds until the same request worked; failures that lasted are censored (Kaplan-Meier): > is a"
+        "seconds until the same request worked; failures that lasted are censored (Kaplan-Meier): ≥ is a"
         " lower bound, - not reached by so many; --json has all rows with intervals"
     )
 

@@ -74,6 +74,13 @@ def test_failure_answer_after_order():
     )
 
 
+def test_name_of_a_link_with_a_port_is_whole() -> None:
+    links = Links((replace(LINKS["shop"], name="port_9000"),))
+    control = [[order(link="port_9000"), answer()]] * 2
+    _, [text] = compared(order(link="port_9000"), answer(FAILED), control=control, links=links)
+    assert text.startswith("POST /orders of port_9000 was executed once")
+
+
 def test_answer_after_a_banner_is_quoted_by_its_failure() -> None:
     banner = "--- New run 3 ---\n\n"
     control = [[order(), answer(banner + "Order 17 was placed for 3 EUR.")]] * 2

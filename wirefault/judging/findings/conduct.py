@@ -47,6 +47,7 @@ class CallCount:
     """The number of times that an attempt executed a call that changes state."""
 
     call: str  # as a wiring declares it, with numbers and ids masked
+    name: str  # the same for readers: only its path is masked, not the link's name
     repeatable: bool  # idempotent by HTTP's definition
     executed: int  # requests with one idempotency key count once
     maybe: int
@@ -186,8 +187,10 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
     for write in single:
         by_same[write.same] += 1  # the network may deliver one request several times
     ids = tuple(id for write in group for id in write.seen.ids)
+    path, _, link = group[0].call.rpartition(" of ")
     return CallCount(
         call,
+        name=f"{masked(path)} of {link}" if path else call,
         repeatable=all(write.repeatable for write in group),
         executed=sum(by_same.values()) + len(keys),
         maybe=sum(write.fate == "maybe" and not (write.key and write.key in keys) for write in group),
