@@ -32,7 +32,7 @@ from wirefault.core.files import (
     replace_shared,
 )
 from wirefault.core.signing import Signature, is_signed, own_key, sign, trusted_keys
-from wirefault.experiments.index import VERDICT, ids_by_age, run_ids_of, saved_ids
+from wirefault.experiments.index import VERDICT, ids_by_age, run_ids_of, run_names, saved_ids
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, read_history
 from wirefault.history.writer import MAX_HISTORY_BYTES
@@ -266,7 +266,7 @@ def _files(logs: Path, name: str) -> dict[str, Path]:
 def _run_files(logs: Path, name: str) -> dict[str, Path]:
     """Return the histories of its runs, and the ``attempts`` folder of each, which counts as one file."""
     paths: list[Path] = []
-    for run in folders_in(logs, logs / "runs"):
+    for run in run_names(logs, name):
         if _belongs(run, name):
             folder = logs / "runs" / run
             names = [each for each in names_in(logs, folder) if each.endswith(_HISTORIES)]

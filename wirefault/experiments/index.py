@@ -75,14 +75,17 @@ def _listed(logs: Path, folder: Path, state: tuple[int, int]) -> Sequence[str]:
 
 def run_ids_of(logs: Path, name: str) -> list[str]:
     """The runs of that experiment; a lone run's own id."""
-    return [run for run in recorded_runs(logs) if run == name or run.startswith((f"{name}-", f"{name}."))]
+    names = [run for run in run_names(logs, name) if run == name or run.startswith((f"{name}-", f"{name}."))]
+    return [run for run in names if _has_history(logs, run)]
 
 
 def recorded_runs(logs: Path) -> list[str]:
     """The ids of all runs with a history, oldest first."""
-    folder = logs / "runs"
-    names = folders_in(logs, folder)
-    return [name for name in names if any(file.endswith(".jsonl") for file in names_in(logs, folder / name))]
+    return [name for name in folders_in(logs, logs / "runs") if _has_history(logs, name)]
+
+
+def _has_history(logs: Path, run: str) -> bool:
+    return any(file.endswith(".jsonl") for file in names_in(logs, logs / "runs" / run))
 
 
 def lone_runs(logs: Path) -> list[str]:
