@@ -32,7 +32,7 @@ def test_verdicts_of_killed_run_are_kept(tmp_path: Path) -> None:
     write(tmp_path, "a.2", [run_started(2), *episode_events("two"), *episode_events("three"), run_finished()])
     broken = facts(tmp_path, ["a"], 3)
     assert (keys(broken), broken.missing) == (["one"], 2)
-    assert broken.failure == "2 episodes were not run: the run a ended early: it was killed"
+    assert broken.failure == "2 episodes did not complete: the run a ended early: it was killed"
     whole = facts(tmp_path, ["a", "a.2"], 3)
     assert (keys(whole), whole.problems, whole.failure) == (["one", "two", "three"], (), "")
     assert (whole.success.k, whole.success.planned) == (3, 3)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
+from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.experiments.arms import read_arm
-from wirefault.history.events import EpisodeJudged, RunFinished
+from wirefault.history.events import EpisodeJudged, Event, RunFinished
 from wirefault.judging.summary import summarise
 
 
@@ -21,6 +24,23 @@ def test_verdicts_of_killed_run_are_kept(tmp_path: Path) -> None:
     assert [judged.episode for judged in summary.episodes] == ["one", "two", "three"]
     assert (summary.completed, summary.success.k, summary.success.planned) == (True, 3, 3)
     assert whole.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        ([run_finished(completed=False, reason=INTERRUPTED_LINE)], "interrupted before its end"),
+        ([], "its end is not in the history: still running, or the run was killed"),
+    ],
+)
+def test_episode_in_which_a_run_was_stopped_is_unjudged(tmp_path: Path, end: list[Event], why: str) -> None:
+    write(tmp_path, "a", [run_started(3), *episode_events("one"), run_finished(completed=False)])
+    write(tmp_path, "a.2", [run_started(2), *episode_events("two", judged=False), *end])
+    history = read_arm(tmp_path, ["a", "a.2"], 3)
+    summary = summarise(history.events)
+    assert [(each.outcome, each.why) for each in summary.episodes[1:]] == [("unjudged", why)]
+    assert (summary.completed, history.source) == (False, {"one": "a", "two": "a.2"})
+    assert "1 of 3 prompts not run" in summary.remarks
 
 
 def test_parallel_runs_are_merged(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_killed_run_keeps_its_id(plan: ExperimentPlan) -> None:
 def test_run_without_history_shows_last_output(plan: ExperimentPlan) -> None:
     saved, late = save(plan, "e1"), plan.arms[1]
     saved.write_prompts(plan.prompts, "e1-2-late")
-    expected = "3 episodes were not run: the run e1-2-late has left no history: "
+    expected = "3 episodes did not complete: the run e1-2-late has left no history: "
     assert saved.arm_result(late).failure == f"{expected}and said nothing"
     (saved.folder / "e1-2-late.txt").write_text("ready\nerror: no lane\n", encoding="utf-8")
     assert saved.arm_result(late).failure == f"{expected}error: no lane"

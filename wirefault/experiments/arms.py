@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
+from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.experiments.facts import (
     EpisodeFacts,
     RunFacts,
@@ -23,6 +24,7 @@ from wirefault.experiments.facts import (
 from wirefault.experiments.outages import EpisodeOutages
 from wirefault.history.events import (
     EpisodeJudged,
+    EpisodeStarted,
     Event,
     NeverCalled,
     Note,
@@ -70,7 +72,7 @@ class ArmFacts:
     def failure(self) -> str:
         """Why the arm shows nothing; empty if it shows something."""
         if self.missing:
-            return f"{self.missing} episodes were not run: {'; '.join(self.problems)}"
+            return f"{self.missing} episodes did not complete: {'; '.join(self.problems)}"
         if failure := failure_of_all((episode.outcome, episode.why) for episode in self.episodes):
             return failure
         return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""
@@ -155,38 +157,47 @@ _OF_RUNS = (RunStarted, RunFinished, RunSealed, Note)
 @dataclass(frozen=True)
 class ArmHistory:
     """``events`` reads like the history of one run, and is empty without any. ``problems`` says why episodes
-    did not complete.
+    did not complete. ``source`` is the run that each episode is shown by.
     """
 
     events: list[Event]
     problems: tuple[str, ...]
+    source: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_arm(logs: Path, run_ids: Sequence[str], planned: int) -> ArmHistory:
     """Merge all events of the runs, for callers that need them; figures come from ``ArmFacts``.
 
-    ``planned`` is the number of episodes. A killed run contributes the episodes that it had judged; the
-    episode it was in counts as not run, even if the run recorded that its lab was lost.
+    ``planned`` is the number of episodes. A killed run contributes the episodes that it had judged. The
+    episode it was in did not complete; it is shown as interrupted unless another run completed it.
     """
     runs, problems = _read_runs(logs, run_ids)
     started = next((event for events in runs.values() for event in _of_kind(events, RunStarted)), None)
     if started is None:
         return ArmHistory([], (*problems, *(["it has no run"] if not run_ids else [])))
-    source = counting_runs({run_id: _arm_history_verdicts(events) for run_id, events in runs.items()}).source
+    counting = counting_runs(
+        {run_id: _arm_history_verdicts(events) for run_id, events in runs.items()}
+    ).source
+    begun = {each.episode: run_id for run_id in runs for each in _of_kind(runs[run_id], EpisodeStarted)}
+    source = {**begun, **counting}
     of_episodes = [
         event
         for run_id, of_run in runs.items()
         for event in of_run
         if not isinstance(event, _OF_RUNS) and _belongs(event, source, run_id)
     ]
-    done = len(source) == planned
+    done = len(counting) == planned
     ends = [*_of_kind(chain(*runs.values()), RunFinished)]
     end = ends[-1] if ends else RunFinished(started.t, done, "", None)
     never = [name for name in end.never_called if all(_names(each, name) for each in ends)]
-    reason = "" if done else "; ".join(problems)
+    left = [runs[begun[key]] for key in begun.keys() - counting.keys()]
+    reasons = {next((end.reason for end in _of_kind(run, RunFinished)), None) for run in left}
+    reason = "" if done else INTERRUPTED_LINE if reasons == {INTERRUPTED_LINE} else "; ".join(problems)
     whole = structs.replace(end, completed=done, reason=reason, never_called=never)
     begin = structs.replace(started, prompts=planned)
-    return ArmHistory([begin, *of_episodes, whole], () if done else tuple(problems))
+    # without its end an episode is judged as killed
+    ending = [] if None in reasons else [whole]
+    return ArmHistory([begin, *of_episodes, *ending], () if done else tuple(problems), source)
 
 
 def _names(end: RunFinished, name: NeverCalled) -> bool:

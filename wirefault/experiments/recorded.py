@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from wirefault.core.errors import InputError, UserError, nearest
-from wirefault.experiments.arms import ArmFacts, facts_of_one, read_arm
+from wirefault.experiments.arms import ArmFacts, ArmHistory, facts_of_one, read_arm
 from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.evidence import Evidence, evidence_of, latest_id
 from wirefault.experiments.experiment import AFTER
@@ -46,10 +46,13 @@ class RecordedArm:
         """The events as of one run. Raises ``InputError`` if they cannot be read."""
         if not self.name:
             return _events_of(self.logs, self.run_ids[0])
-        history = read_arm(self.logs, self.run_ids, len(self.planned))
-        if not history.events:
-            raise InputError(f"the arm {self.name} cannot be read: {'; '.join(history.problems)}")
-        return history.events
+        if not self._history.events:
+            raise InputError(f"the arm {self.name} cannot be read: {'; '.join(self._history.problems)}")
+        return self._history.events
+
+    @cached_property
+    def _history(self) -> ArmHistory:
+        return read_arm(self.logs, self.run_ids, len(self.planned))
 
     @cached_property
     def judgements(self) -> Mapping[str, RunJudgement]:
@@ -141,7 +144,7 @@ class RecordedArm:
             return recorded[int(name) - 1]
         if not recorded and self.experiment is not None:
             raise InputError(
-                f"{self._text} has no finished episode;"
+                f"{self._text} has no episode yet;"
                 f" wirefault run --resume {self.experiment[0].experiment_id} runs the rest"
             )
         raise InputError(
@@ -150,8 +153,9 @@ class RecordedArm:
         )
 
     def run_of(self, episode: str) -> list[Event]:
-        """The events of the run that has the episode. Raises ``InputError``."""
-        for run_id in self.run_ids:
+        """The events of the run that the episode is shown by. Raises ``InputError``."""
+        source = self._history.source.get(episode) if self.name else None
+        for run_id in [source] if source else self.run_ids:
             events = _events_of(self.logs, run_id)
             if any(isinstance(event, EpisodeStarted) and event.episode == episode for event in events):
                 return events

@@ -137,14 +137,10 @@ def judge_identified(
     started = next((event for event in reversed(events) if isinstance(event, RunStarted)), None)
     if started is None:
         raise ValueError("no run_started in this history: is the agent's file missing?")
-    finished = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
+    finished = end_of(events)
     traces = {trace.episode: trace for trace in traces_of(identified)}
     names = dict.fromkeys(event.episode for event in events if isinstance(event, EpisodeStarted))
-    interrupted = finished is not None and finished.reason == INTERRUPTED_LINE
-    episodes = [
-        judged[name] if name in judged else judge_trace(traces[name], finished is not None, interrupted)
-        for name in names
-    ]
+    episodes = [judged[name] if name in judged else judge_in_run(traces[name], finished) for name in names]
     recorded = {event.episode: event.outcome for event in events if isinstance(event, EpisodeJudged)}
     return RunJudgement(
         started,
@@ -197,6 +193,16 @@ def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, By
 def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudgement:
     """Judge one episode by all its events. Raises ``ValueError`` if ``EpisodeStarted`` is missing."""
     return judge_trace(episode_trace(events), finished)
+
+
+def end_of(events: Sequence[Event]) -> RunFinished | None:
+    """The end of the run; None while it continues, and if it was killed."""
+    return next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
+
+
+def judge_in_run(trace: EpisodeTrace, end: RunFinished | None) -> EpisodeJudgement:
+    """Judge one episode by its trace and the end of its run."""
+    return judge_trace(trace, end is not None, end is not None and end.reason == INTERRUPTED_LINE)
 
 
 def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = False) -> EpisodeJudgement:

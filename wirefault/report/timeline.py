@@ -35,7 +35,14 @@ from wirefault.history.link_events import GUIDING_HEADERS
 from wirefault.history.logs import recovery_message
 from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import ByControl, EpisodeJudgement, by_control, findings_by_control, judge_trace
+from wirefault.judging.judge import (
+    ByControl,
+    EpisodeJudgement,
+    by_control,
+    end_of,
+    findings_by_control,
+    judge_in_run,
+)
 from wirefault.judging.kills import KillFigures, episode_kills
 from wirefault.judging.oracle.outcome import Claim
 from wirefault.judging.requests import Request
@@ -268,7 +275,7 @@ def timeline_of(events: Sequence[Event], episode: str, control: ByControl | None
     run = next((event for event in events if isinstance(event, RunStarted)), None)
     if trace is None or run is None or not trace.all(EpisodeStarted):
         raise ValueError(f"episode {episode} is not in this history")
-    judgement = by_control(judge_trace(trace), control)
+    judgement = by_control(judge_in_run(trace, end_of(events)), control)
     known = {episode: control} if control else {}
     return Timeline(
         run.run_id, judgement, timeline_lines(trace, judgement), findings_by_control([trace], known)
