@@ -76,6 +76,13 @@ def test_claim_after_lasting_failure_and_storm_are_found_by_default(tmp_path: Pa
     }
     assert code == 1 and rules["write_down"] == {"not_done_but_told", "retry_storm"}, printed
     assert "not_done_but_told" in rules["write_refused"], printed
+    # its findings come from the clean runs: the recording shows them, too, and the report ends by them
+    for words, expected in ((["report"], 1), (["report", "--fail-on=none"], 0), (["runs", "verify"], 0)):
+        again = wirefault(tmp_path, environ_in(tmp_path), *words, result["experiment"])
+        assert again.returncode == expected, again.stderr
+        assert "was executed once in each of 2 clean runs and never in this one" in " ".join(
+            again.stdout.split()
+        )
 
 
 @pytest.mark.parametrize(

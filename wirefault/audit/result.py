@@ -9,10 +9,11 @@ from wirefault.audit.answers import Answer, CleanRuns, RunView, Seen, read_fault
 from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, load_options
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.spending import Prices, Spending, estimate, spending
-from wirefault.core.errors import LAB_FAILED, InputError
+from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import Exchange, RunFinished
 from wirefault.history.reader import HistoryError, read_history
+from wirefault.judging.ending import FailOn, ending
 from wirefault.judging.findings.finding import Finding
 from wirefault.wiring.write_requests import Corrections
 
@@ -57,6 +58,17 @@ class AuditResult:
         clean = self.clean.runs[0].trace.exchanges if self.clean else ()
         return estimate(self.asks, clean, self.replayed, self.prices)
 
+    def ending(self, fail_on: FailOn = "risky", *, dry_run: bool = False) -> int:
+        """The exit code, see ``judging.ending``. A dry run asks nothing."""
+        if self.code:
+            return self.code
+        if self.problem or not self.asks:
+            return UNKNOWN
+        if dry_run:
+            return 0
+        known = bool(self.answers) and all(answer.status != "unknown" for answer in self.answers)
+        return ending((each.worst.severity for each in self.answers if each.worst), fail_on, known=known)
+
 
 def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, RunView]:
     """Return the complete runs of an audit, by their episodes."""
@@ -99,6 +111,14 @@ def audit_findings(saved: SavedExperiment) -> dict[str, list[Finding]]:
         for number, run in enumerate(answer.runs, start=1)
     }
     return {key: [_finding(seen, ask, key) for seen in run.seen] for key, (ask, run) in runs.items()}
+
+
+def recorded_ending(saved: SavedExperiment, fail_on: FailOn) -> int:
+    """The exit code of a saved audit by its histories."""
+    try:
+        return read_audit(saved).ending(fail_on, dry_run=load_options(saved).dry_run)
+    except InputError:  # its clean runs did not complete
+        return UNKNOWN
 
 
 def _finding(seen: Seen, ask: Ask, episode: str) -> Finding:

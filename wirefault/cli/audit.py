@@ -32,11 +32,11 @@ from wirefault.cli.options import (
     seed_option,
     toxiproxy_option,
 )
-from wirefault.core.errors import UNKNOWN, InputError, nearest
+from wirefault.core.errors import InputError, nearest
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import load_saved, save
-from wirefault.judging.ending import FailOn, ending
+from wirefault.judging.ending import FailOn
 from wirefault.judging.findings.finding import worst_finding
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -355,7 +355,7 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
         print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")
     if json_file is not None:
         json_file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
-    return _exit_code(result, fail_on, dry_run=how.dry_run)
+    return result.ending(fail_on, dry_run=how.dry_run)
 
 
 class _Console(Listener):
@@ -371,17 +371,6 @@ class _Console(Listener):
 
     def answered(self, answer: Answer) -> None:
         print_answer(self._console, answer)
-
-
-def _exit_code(result: AuditResult, fail_on: FailOn, *, dry_run: bool) -> int:
-    if result.code:
-        return result.code
-    if result.problem:
-        return UNKNOWN
-    if dry_run:
-        return 0
-    known = all(answer.status != "unknown" for answer in result.answers)
-    return ending((answer.worst.severity for answer in result.answers if answer.worst), fail_on, known=known)
 
 
 def _list_questions() -> None:

@@ -117,7 +117,7 @@ def report_command(
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
         if result:
             _show_report(result, out, as_json, figures)
-            code = result.ending(fail_on)
+            code = _ending(result, fail_on)
         else:
             from wirefault.judging.summary import summary_of
 
@@ -125,6 +125,15 @@ def report_command(
             code = _verify_run(name, logs, "", as_json, figures=figures, judgement=judgement)
             code = code or run_ending(summary_of(judgement), fail_on)
     sys.exit(code)
+
+
+def _ending(result: ExperimentResult, fail_on: FailOn) -> int:
+    from wirefault.audit.options import is_audit
+    from wirefault.audit.result import recorded_ending
+
+    if not result.code and is_audit(result.saved):
+        return recorded_ending(result.saved, fail_on)
+    return result.ending(fail_on)
 
 
 def _report_tournament(
@@ -252,7 +261,8 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
 
     Findings name the events that prove them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2
     if a history was altered (then nothing is scored), or if an outcome differs from the recorded one;
-    otherwise it is the verdict's.
+    otherwise it is the verdict's. Without a hypothesis it is 0, whatever was found: wirefault report ends
+    by that.
     """
     logs, name = logs_in(environ_below(out)), resolved_id(run, out)
     runs = run_ids_of(logs, name)
@@ -262,10 +272,18 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
         sys.exit(_verify_run(name, logs, prompts, as_json, event))
     require_unaltered(logs, name, as_json)
     different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs)]
-    code = _show_report(_judged(name, out, as_json, lambda: recording_named(name, out)), out, as_json)
+    recording = recording_named(name, out)
+    result = _judged(name, out, as_json, lambda: recording)
+
+    def figures() -> Mapping[str, Any]:
+        from wirefault.report.page.write import page_json
+
+        return page_json(lambda: _page_content(recording, lambda: result))
+
+    code = _show_report(result, out, as_json, figures)
     for line in different:
         click.echo(f"differs from the recorded outcome: {line}", err=True)
-    sys.exit(UNKNOWN if different else code)
+    sys.exit(UNKNOWN if different else 0 if result.plan.is_plain_run else code)
 
 
 def _verify_run(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -20,7 +22,7 @@ from wirefault.experiments.verdict import Check
 from wirefault.history.events import RunFinished
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, read_history
-from wirefault.judging.summary import summarise
+from wirefault.judging.summary import Summary, summarise
 from wirefault.lab.process import print_to_stderr
 from wirefault.report.experiment import print_effects, print_verdict
 from wirefault.report.next_command import print_why, why_line, worst_episode
@@ -97,12 +99,25 @@ def show_run(
 
     ``shows_why``: with the line about the worst episode, which must come last.
     """
-    summary = summarise(history.events)
+    summary = _with_audit_findings(saved, summarise(history.events))
     print_summary(console, summary, f"wirefault run --again {saved.experiment_id}", logs=saved.logs)
     if shows_why:
         print_why(console, summary, saved.logs)
     if as_json:
         print_object(summary.as_json())
+
+
+def _with_audit_findings(saved: SavedExperiment, summary: Summary) -> Summary:
+    """Replace the findings by those of an audit, whose clean runs are its control."""
+    from wirefault.audit.options import is_audit
+    from wirefault.audit.result import audit_findings
+
+    if not is_audit(saved):
+        return summary
+    try:
+        return replace(summary, findings=list(chain(*audit_findings(saved).values())))
+    except InputError:  # its clean runs did not complete
+        return summary
 
 
 def show_tournament(
