@@ -18,6 +18,7 @@ pytestmark = pytest.mark.slow
 CLAIMING = """
 import json, os, requests
 from contextlib import contextmanager
+from dataclasses import replace
 from wirefault.subjects.subject import SubjectResult
 
 def claim(prompt, context):
