@@ -12,7 +12,7 @@ from tools.cookbook import PAGE, RECIPES, Audited, Recipe, audit_all, page
 AGENTS = ROOT / "examples" / "cookbook"
 RULES = {
     "doubled_by_retry": "write_repeated",
-    "doubled_by_replay": "extra_writes",
+    "doubled_by_replay": "write_repeated",
     "no_fallback": "done_but_not_told",
     "stalled_stream": "done_but_not_told",
     "empty_answer": "empty_reply",

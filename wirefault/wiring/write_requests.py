@@ -203,7 +203,9 @@ def _listed(body: str) -> Iterator[Mapping[str, Any]]:
 def _only_reads(request: SentRequest, upstream: str) -> bool:
     """Whether a request that is declared nowhere certainly changes nothing that matters."""
     path, body = request.target.partition("?")[0], request.body or ""
-    if may_ask_model(path) or _TOKEN_PATH.search(path) or "grant_type=" in body:
+    # the body, if it can be read, shows that it asks no model: the caller excludes those that do
+    may_be_of_model = may_ask_model(path) and not (request.whole and isinstance(_json(body), dict))
+    if may_be_of_model or _TOKEN_PATH.search(path) or "grant_type=" in body:
         return True
     if _TELEMETRY_PATH.search(path) or _TELEMETRY_HOST.search(urlsplit(upstream).hostname or ""):
         return True
