@@ -242,24 +242,24 @@ def test_runs_are_whole_on_host(lab: Lab, tmp_path: Path) -> None:
     lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 -e SEED=1 agent")
     run = lab.runs()[-1]
     states = {
-        f"show {run}": "evidence: whole, ",
-        f"show {run} 1": "evidence: whole, ",
-        f"report {run}": "evidence: whole, ",
-        f"runs verify {run}": "evidence: whole, ",
-        f"compare {run} {run}": "evidence of the second: whole, ",
-        f"runs bundle {run} {tmp_path}/run.tar.gz": "  whole, ",
-        "list": f"{run}  none     whole ",
+        f"show {run}": "evidence: whole: ",
+        f"show {run} 1": "evidence: whole: ",
+        f"report {run}": "evidence: whole: ",
+        f"runs verify {run}": "evidence: whole: ",
+        f"compare {run} {run}": "evidence of the second: whole: ",
+        f"runs bundle {run} {tmp_path}/run.tar.gz": " whole: ",
+        "list": f"{run} completed none whole ",
     }
     for command, state in states.items():
         done = lab.play(f"wirefault {command}")
-        assert state in done.stdout, (command, done.stdout, done.stderr)
+        assert state in " ".join(done.stdout.split()), (command, done.stdout, done.stderr)
     drawn = lab.play(f"python charts.py --run {run}")
-    assert f"evidence of {run}: whole, " in drawn.stderr, drawn.stderr
+    assert f"evidence of {run}: whole: " in drawn.stderr, drawn.stderr
     # another user of another machine
     subprocess.run(["tar", "xzf", tmp_path / "run.tar.gz", "-C", tmp_path], check=True, timeout=60)
     elsewhere = {"XDG_STATE_HOME": str(tmp_path / "private"), "HOME": str(tmp_path)}
     done = lab.play(f"wirefault show {run} --out {tmp_path}", **elsewhere)
-    assert "evidence: whole, " in done.stdout
+    assert "evidence: whole: " in done.stdout
 
 
 def test_edit_by_agent_is_detected_on_host(lab: Lab) -> None:
