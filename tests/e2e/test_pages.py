@@ -255,7 +255,7 @@ PROMISES = {
         Promise(
             "wirefault show latest 1", 0, "upstream +201", "observed +nothing", "POST /orders call 2 +201 "
         ),
-        Promise("wirefault run", 0, "^1/1  duplicate "),
+        Promise("wirefault run", 1, "^1/1  duplicate "),
     ],
     "docs/first-experiment.md": [
         Promise("wirefault plan", 0, "^3 arms of 4 episodes each"),
