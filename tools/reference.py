@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -153,9 +153,12 @@ def findings_reference() -> str:
         " `logs/info.log`, lists all. They are computed from the history, so `wirefault runs verify RUN`"
         " computes them again. A rule reads only the history; if the subject does not record its calls, the"
         " history has only the gateway's record of them. This page is made from the rules in"
-        " `wirefault/judging/findings/`. In an experiment, the rules in `differences.py` also compare each"
-        " episode that met a fault with the control's episodes of the same prompt. Their findings are in the"
-        " experiment's report and in `differences` of `--json`."
+        " `wirefault/judging/findings/`, and every command judges by the same rules. Those in"
+        " `differences.py` need a control: they compare an episode that met a fault with episodes of the"
+        " same prompt that met none, so only `audit` (by its clean runs) and experiments can make these"
+        " findings; an experiment's are in its report and in `differences` of `--json`. `audit` omits notes,"
+        " and findings that its clean runs have, too; above its table are the connections that bypassed the"
+        " lab."
     )
     return _page("Rules of findings", intro, *findings_page())
 
@@ -369,15 +372,18 @@ def lab_world_page() -> str:
 
 def findings_page() -> Iterator[str]:
     """Yield the lines of ``docs/findings-rules.md`` below its introduction."""
-    yield "| rule | severity | what it finds |"
-    yield "|---|---|---|"
-    yield from (
-        f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {rule.title} |"
-        for rule in (*RULES, *DIFFERENCES)
-    )
+    yield "| rule | severity | what it finds | found by |"
+    yield "|---|---|---|---|"
+    yield from _rows(RULES, "every command")
+    yield from _rows(DIFFERENCES, "`audit`, experiments")
     for rule in (*RULES, *DIFFERENCES):
         yield from ("", f"## {rule.name}", "", *_paragraphs(rule))
     yield from rules_section(load_cases(), read_scores())
+
+
+def _rows(rules: Iterable[RuleText], found_by: str) -> Iterator[str]:
+    for rule in rules:
+        yield f"| [`{rule.name}`](#{rule.name}) | {rule.severity} | {rule.title} | {found_by} |"
 
 
 def _paragraphs(rule: RuleText) -> Iterator[str]:

@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import structs
 
@@ -76,31 +76,38 @@ def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> 
     """Read a run with one episode. Raises ``ValueError`` without its beginning."""
     identified = [(f"{run_id}/{id}", event) for id, event in with_ids(events)]
     [trace] = [trace for trace in traces_of(identified) if trace.episode]
-    declared = _with_declared(identified, trace, corrections)
-    [trace] = [trace for trace in traces_of(declared) if trace.episode]
+    if corrected := _corrected_links(trace, corrections):
+        declared = [
+            (id, structs.replace(event, links=corrected) if isinstance(event, RunStarted) else event)
+            for id, event in identified
+        ]
+        [trace] = [trace for trace in traces_of(declared) if trace.episode]
     repeats = trace_findings([trace], [WRITE_REPEATED])
     conduct = conduct_in(trace, [id for finding in repeats for id in finding.evidence])
     return RunView(run_id, trace, judge_trace(trace), calls_in(trace), conduct, events)
 
 
-def _with_declared(
-    identified: Sequence[tuple[str, Event]], trace: EpisodeTrace, corrections: Corrections
-) -> list[tuple[str, Event]]:
-    """Declare the writes of the run, as the user corrected them, on each link."""
-    by_kind = {id(write.request) for write in writes_in(trace)}
+def _corrected_links(trace: EpisodeTrace, corrections: Corrections) -> list[dict[str, Any]]:
+    """Declare the writes of each link on which the user's corrections change something; empty if none do.
+
+    Everything else is judged as in every other command.
+    """
     patterns: dict[str, dict[str, None]] = {}
-    for call_request in trace.requests:
-        exchange = call_request.exchange
-        if exchange is None or call_request.of_model or (exchange.message and not exchange.tool):
+    corrected: set[str] = set()
+    for request in trace.requests:
+        exchange = request.exchange
+        if exchange is None or request.of_model or (exchange.message and not exchange.tool):
             continue
-        name = call_request.name
-        if corrections.is_write(name, by_kind=id(call_request) in by_kind):
-            patterns.setdefault(exchange.link, {})[name] = None
-    links = Links([_declaring(link, tuple(patterns.get(link.name, ()))) for link in trace.links])
-    return [
-        (id, structs.replace(event, links=links.dump()) if isinstance(event, RunStarted) else event)
-        for id, event in identified
+        declared = corrections.is_write(request.name, by_kind=request.is_write)
+        if declared:
+            patterns.setdefault(exchange.link, {})[request.name] = None
+        if declared != request.is_write:
+            corrected.add(exchange.link)
+    links = [
+        _declaring(link, tuple(patterns.get(link.name, ()))) if link.name in corrected else link
+        for link in trace.links
     ]
+    return Links(links).dump() if corrected else []
 
 
 def _declaring(link: Link, writes: tuple[str, ...]) -> Link:
