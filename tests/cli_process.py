@@ -1,8 +1,8 @@
 """``wirefault`` as a process that a test may kill, forked from a server that has imported everything.
 
-Starting an interpreter and importing LangChain costs three seconds of CPU for each run. CI pays that price:
-if ``WIREFAULT_REQUIRE`` names ``processes``, the command starts as a user starts it. This module is also the
-program of the forked process; its arguments are the working folder and those of ``wirefault``.
+Starting an interpreter and importing LangChain costs three seconds of CPU for each run. CI pays that price
+before a release: if ``WIREFAULT_REQUIRE`` names ``processes``, the command starts as a user starts it. This
+module is also the program of the forked process; its arguments are the working folder and those of ``wirefault``.
 """
 
 from __future__ import annotations

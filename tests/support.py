@@ -26,7 +26,7 @@ A, B = TypeVar("A"), TypeVar("B")
 THIRD = "WIREFAULT_TESTS_THIRD"
 ROOT = Path(__file__).resolve().parents[1]
 
-_ALL = "WIREFAULT_REQUIRE" in os.environ  # CI requires parts, and runs all cases
+_ALL = "WIREFAULT_EVERY_CASE" in os.environ  # .ci/run sets it for a tag
 
 
 def required(part: str) -> bool:
@@ -40,12 +40,12 @@ def only_where_required(part: str) -> pytest.MarkDecorator:
 
 
 def examples(maximum: int) -> int:
-    """How many inputs a property test generates: the maximum in CI, a third of it elsewhere."""
+    """How many inputs a property test generates: the maximum for a tag, a third of it elsewhere."""
     return maximum if _ALL else max(maximum // 3, 1)
 
 
 def share(number: int) -> bool:
-    """Whether the case with this number runs: every case in CI, every third elsewhere.
+    """Whether the case with this number runs: every case for a tag, every third elsewhere.
 
     Each commit has another third, so that three runs have all cases: see tests/conftest.py.
     """
@@ -53,7 +53,7 @@ def share(number: int) -> bool:
 
 
 def paired(some: Sequence[A], others: Sequence[B]) -> list[tuple[A, B]]:
-    """All pairs in CI, a third of them elsewhere: each item of ``some`` with a third of ``others``."""
+    """All pairs for a tag, a third of them elsewhere: each item of ``some`` with a third of ``others``."""
     return [
         (one, other) for at, one in enumerate(some) for which, other in enumerate(others) if share(at + which)
     ]
