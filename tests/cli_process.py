@@ -2,7 +2,8 @@
 
 Starting an interpreter and importing LangChain costs three seconds of CPU for each run. CI pays that price
 before a release: if ``WIREFAULT_REQUIRE`` names ``processes``, the command starts as a user starts it. This
-module is also the program of the forked process; its arguments are the working folder and those of ``wirefault``.
+module is also the program of the forked process; its arguments are the working folder and those of
+``wirefault``.
 """
 
 from __future__ import annotations
