@@ -57,6 +57,39 @@ with socket.create_connection((shop.hostname, shop.port)) as connection:
     except TimeoutError:
         pass
 """
+LANGGRAPH = """
+import sys, traceback, urllib.request
+from typing import Annotated, TypedDict
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.graph import START, StateGraph
+from langgraph.graph.message import add_messages
+from langgraph.prebuilt import ToolNode
+
+class State(TypedDict):
+    messages: Annotated[list, add_messages]
+
+@tool
+def place_order(item: str) -> str:
+    "Order."
+    for _ in range(2):
+        try:
+            order = urllib.request.Request(sys.argv[1] + "/orders", item.encode())
+            order.add_header("Content-Type", "application/json")
+            return urllib.request.urlopen(order).read().decode()
+        except OSError:
+            print(traceback.format_exc())
+    raise RuntimeError("no order")
+
+order = '{"item": "honey", "count": 1, "customer": "Ada"}'
+calls = [{"name": "place_order", "args": {"item": order}, "id": "1"}]
+graph = StateGraph(State)
+graph.add_node("model", lambda state: {"messages": [AIMessage("", tool_calls=calls)]})
+graph.add_node("tools", ToolNode([place_order]))
+graph.add_edge(START, "model")
+graph.add_edge("model", "tools")
+print("ordered:", graph.compile().invoke({"messages": [HumanMessage("tea")]})["messages"][-1].content)
+"""
 ONCE = {"first": 1, "of": "try"}
 FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": ONCE}
 
@@ -122,6 +155,23 @@ def test_calls_of_any_command_are_found_faulted_and_recorded(
         rerun = wirefault(tmp_path, environ_in(tmp_path), *arguments, "--error-prob", "0")
         assert rerun.returncode == 0, rerun.stdout + rerun.stderr
         assert record.requests == [("POST", "/orders")] * 3
+
+
+@pytest.mark.parametrize(
+    ("only", "code", "orders"), [({}, 1, 2), ({"tool": "place_order"}, 0, 1)], ids=["network", "by name"]
+)
+def test_fault_goes_to_the_requests_of_a_langgraph_tool_or_to_the_tool_by_name(
+    tmp_path: Path, only: dict[str, str], code: int, orders: int
+) -> None:
+    (tmp_path / "agent.py").write_text(LANGGRAPH, encoding="utf-8")
+    faults = {"faults": [{"fault": "lose_reply", "links": "tools", "only": only, "when": ONCE}]}
+    with shop(tmp_path / "shop.db") as record:
+        words = ("--faults", json.dumps(faults), "--", sys.executable, str(tmp_path / "agent.py"), record.url)
+        ran = Ran(tmp_path, *words)
+        assert record.requests == [("POST", "/orders")] * orders
+    assert ran.code == code, ran.stderr
+    assert ("ordered:" in ran.stdout, "harmful" in ran.stderr) == (not only, not only)
+    assert "marking.py" not in ran.stdout + ran.stderr and "call.py" not in ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize("prompts", ["none", "texts", "file"])

@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import sqlite3
 import threading
+import traceback
 import urllib.error
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +25,7 @@ from tests.gateway.lab import Lab, ask, gateway
 from tests.support import PATIENCE_S, until
 from wirefault import tool
 from wirefault.core.sockets import Address
-from wirefault.subjects.functions.connections import VARIABLE
+from wirefault.subjects.functions.connections import VARIABLE, close_idle
 from wirefault.wiring.links import PYTHON, Link, Links
 
 LINKS = Links([Link("functions", PYTHON)])
@@ -341,28 +342,84 @@ def test_call_without_its_caller_is_refused(lab: Lab) -> None:
     connection.close()
 
 
-def test_function_that_sends_requests_is_struck_there_alone(
+@pytest.fixture
+def found_tools(
     tmp_path: Path, flask_upstream: Address, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    function = Link("functions", PYTHON, found=True)
-    links = Links([function, Link("shop", f"http://{flask_upstream}")], grows=True)
+) -> Iterator[tuple[Lab, Callable[[], int], Callable[[], None], list[str]]]:
+    """A lab that has found functions: one that asks the shop over the wire (not in later calls), one that
+    sends nothing; and a record of what ran."""
+    links = Links(
+        [Link("functions", PYTHON, found=True), Link("shop", f"http://{flask_upstream}")], grows=True
+    )
     with gateway(tmp_path, links=links, intercepts=False) as lab:
         address = lab.topology.gateways["functions"]
         monkeypatch.setenv(VARIABLE, f"{address} {address}")
-        lab.begin(faults={"faults": [{"fault": "duplicate_request", "links": "functions"}]})
         runs: list[str] = []
 
         @tool
-        def over_the_wire() -> int:
+        def over_the_wire(*, cached: bool = False) -> int:
             runs.append("wire")
-            return requests.get(lab.url("shop", "/echo"), timeout=PATIENCE_S).status_code
+            return 200 if cached else requests.get(lab.url("shop", "/echo"), timeout=PATIENCE_S).status_code
 
         @tool
         def alone() -> None:
             runs.append("alone")
 
-        for _ in range(2):
-            over_the_wire()
-            alone()
-    # the first call shows that it sends requests
-    assert runs == ["wire", "wire", "alone", "alone", "wire", "alone", "alone"]
+        yield lab, over_the_wire, alone, runs
+        close_idle()
+
+
+@pytest.mark.parametrize(
+    ("selectors", "functions", "of_shop"),
+    [
+        ({"links": "tools"}, ["wire", "alone", "alone"], 1),
+        ({"links": "functions"}, ["wire", "wire", "alone", "alone"], 0),
+        ({"links": "tools", "only": {"tool": "over_the_wire"}}, ["wire", "wire", "alone"], 0),
+    ],
+)
+def test_fault_acts_on_requests_first_and_on_functions_without_any_or_by_name(
+    found_tools: Any, selectors: dict[str, Any], functions: list[str], of_shop: int
+) -> None:
+    lab, over_the_wire, alone, runs = found_tools
+    lab.begin(faults={"faults": [{"fault": "duplicate_request", **selectors}]})
+    over_the_wire()
+    alone()
+    assert runs == functions
+    struck = [each for each in lab.recorded() if each.link == "shop" and each.faults]
+    assert len(struck) == of_shop
+
+
+def test_function_that_sent_nothing_is_struck_from_its_next_call_on(found_tools: Any) -> None:
+    lab, over_the_wire, _, runs = found_tools
+    lab.begin(faults={"faults": [{"fault": "duplicate_request", "when": {"first": 1}}]})
+    over_the_wire(cached=True)
+    assert runs == ["wire"]
+    over_the_wire(cached=True)
+    assert runs == ["wire"] * 3
+
+
+def test_traceback_has_no_frame_of_the_lab(lab: Lab) -> None:
+    @tool
+    def failing() -> None:
+        raise KeyError("own")
+
+    @tool
+    async def waiting() -> None:
+        """A coroutine."""
+
+    def frames(call: Callable[[], Any]) -> list[tuple[str, str]]:
+        with pytest.raises(Exception) as raised:
+            call()
+        text = "".join(traceback.format_exception(raised.value))
+        assert "functions/call.py" not in text
+        assert "functions/marking.py" not in text
+        return [
+            (Path(each.filename).name, each.name) for each in traceback.extract_tb(raised.value.__traceback__)
+        ]
+
+    here = Path(__file__).name
+    lab.begin()
+    assert frames(failing)[1:] == [(here, "failing")] * 2
+    arm(lab, "lose_reply")
+    assert frames(failing)[1:] == [(here, "failing")]
+    assert frames(lambda: asyncio.run(waiting()))[-1] == (here, "waiting")

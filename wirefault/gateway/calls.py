@@ -195,3 +195,39 @@ def _is_retry(tried: CountedTry, failure: CountedTry) -> bool:
     """Whether the unmarked request repeats the failed one as it was."""
     has_mended = failure.was_refused and failure.access != tried.access
     return not has_mended and tried.repeats(failure)
+
+
+@dataclass(slots=True)
+class _OpenFunction:
+    path: str
+    is_clear: bool = True
+    """No request began meanwhile, or none that another function may have sent."""
+
+
+class OpenFunctions:
+    """The subject's own functions that run now in an attempt.
+
+    ``sends`` outlives the attempt: by path, whether a call of it has sent a request, as far as known.
+    """
+
+    def __init__(self, sends: dict[str, bool]) -> None:
+        self._sends = sends
+        self._open: dict[int, _OpenFunction] = {}
+
+    def begin(self, call: int, path: str) -> None:
+        """``call`` identifies it until ``end``."""
+        self._open[call] = _OpenFunction(path)
+
+    def note_request(self) -> None:
+        """A request of the subject arrived: one of the functions may have sent it."""
+        paths = {function.path for function in self._open.values()}
+        if len(paths) == 1:
+            self._sends[paths.pop()] = True
+        else:
+            for function in self._open.values():
+                function.is_clear = False
+
+    def end(self, call: int) -> None:
+        function = self._open.pop(call, None)
+        if function is not None and function.is_clear:
+            self._sends.setdefault(function.path, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from wirefault.core.identity import Identity, Sender
 from wirefault.core.redaction import Redaction
 from wirefault.dialects import Dialect
 from wirefault.dialects.mcp import MCP
-from wirefault.gateway.calls import AttemptCalls
+from wirefault.gateway.calls import AttemptCalls, OpenFunctions
 from wirefault.gateway.endpoint import Endpoint
 from wirefault.gateway.kills import AttemptKills, KillEnd, OnEnd, StartKill
 from wirefault.gateway.run import Run
@@ -60,8 +60,8 @@ class LaneAttempt:
     """The user's turn in progress, from 1."""
     open: int
     """Number of connections that it waits for."""
-    open_functions: Counter[str]
-    """Paths of the subject's own functions that run now."""
+    open_functions: OpenFunctions
+    """The subject's own functions that run now."""
     settling: bool
     """It is over: faults no longer delay anything in it."""
     toxic_links: frozenset[str]
@@ -100,7 +100,7 @@ class LaneAttempt:
         self._named_origin = self._origin._replace(identity="baggage")
         self._macs: set[str] = set()
         self.calls = AttemptCalls()
-        self.open_functions: Counter[str] = Counter()
+        self.open_functions = OpenFunctions(run.function_sends)
         self._waiters: list[asyncio.Future[None]] = []
 
     def is_(self, episode: str, number: int) -> bool:

@@ -58,8 +58,8 @@ class Run:
     """Why the lane is unfit to continue; empty while it is fit."""
     episodes_with_write: set[str]
     """Episodes in which an upstream has carried out a write."""
-    functions_with_requests: set[str]
-    """Paths of the subject's own functions that have sent requests themselves: those meet the faults."""
+    function_sends: dict[str, bool]
+    """By the path of a function of the subject: whether a call of it has sent a request, as far as known."""
     read_only_tools: dict[str, set[str]]
     """By link: the tools that its MCP server annotates as read-only."""
 
@@ -88,7 +88,7 @@ class Run:
         self.configuration = 0
         self.shadows = Shadows(settings, links) if settings.shadow else None
         self.failure = ""
-        self.functions_with_requests = set()
+        self.function_sends = {}
         self.episodes_with_write, self.read_only_tools = set(), {}
         self._writer = writer
         self._unwritten: list[Event] = []

@@ -114,6 +114,8 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
     error: str | None = None
     # ids of armed faults that select this request by header, body or message, whether or not it met them
     eligible: list[str] = []
+    # a function of the subject that sends requests, or may: faults that do not name it act on these requests
+    left_to_requests: bool = False
     # The upstream could not be reached or failed without a fault of ours (5xx, a reply that broke off, an
     # error in a 200); ``outage`` or ``error`` may say more.
     unavailable: bool = False

@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
+from urllib.parse import unquote
 
 from wirefault.dialects.mcp import MCP
 from wirefault.faults.sets.fault_set import Entry, FaultSetError
@@ -148,6 +149,12 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
             notes.append(
                 f"none of the fault set's faults can occur: their probability is 0 at chaos level {level:g}"
             )
+    left = {unquote(each.target[1:]) for each in exchanges if each.left_to_requests}
+    if left and any(row.eligible == 0 for row in rows):
+        notes.append(
+            f"functions that send requests, or whose code may: {', '.join(sorted(left))}; faults act on"
+            " the requests, and on the function itself only by name (links: functions, or only: {tool: NAME})"
+        )
     order = sorted(by_row, key=lambda key: (key[2] != "toxic", key[3]))  # toxics first, then by kind
     tools = started.wired.with_tool_requests
     scope = str(started.settings.get("toxic_scope", "each"))
@@ -179,6 +186,8 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
         return False
     if entry.fault.where == "mcp" and exchange.dialect not in ("", MCP.name):
         return False  # a link that was found at run time may speak both MCP and plain HTTP
+    if exchange.left_to_requests and not entry.names(exchange.link):
+        return False
     only, path = entry.only, exchange.target.partition("?")[0]
     if not only.by_history or exchange.dialect == MCP.name or exchange.link in entry.writes_only:
         return entry.id in exchange.eligible

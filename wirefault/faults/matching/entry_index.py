@@ -54,13 +54,15 @@ class EntryGroup:
         of_model: bool | None,
         of_writes: bool,
         of_function: bool,
+        is_named: bool,
         armed: Sequence[ArmedEntry],
     ) -> None:
         """``of_model``: whether it selects requests to models alone, or others alone; None for all.
         ``of_writes``: of the others, only probable writes. ``of_function``: it selects calls of functions by
-        the tool's name.
+        the tool's name. ``is_named``: it names the link or the tool.
         """
         self.of_writes = of_writes
+        self.is_named = is_named
         self.scope = scope
         self.turn = armed[0].entry.when.turn
         self.after_write = armed[0].entry.when.after_write
@@ -138,13 +140,16 @@ class LinkCandidates:
             e.fault.needs_body or e.only.reads_body or link in e.writes_only for _, e in possible
         )
         self.remembers = any(entry.fault.remembers for _, entry in possible)
-        by_selectors: defaultdict[tuple[str, bool | None, bool, bool], list[ArmedEntry]] = defaultdict(list)
+        by_selectors: defaultdict[tuple[str, bool | None, bool, bool, bool], list[ArmedEntry]] = defaultdict(
+            list
+        )
         for one in armed:
             selectors = f"{one.entry.only!r} {_usual_messages(one.entry)} {one.entry.fault.where}"
             when = one.entry.when
             scope = f"{selectors} {when.turn} {when.after_write} {scopes[one.place]}"
             side, of_writes = _side(one.entry, link), link in one.entry.writes_only
-            by_selectors[scope, side, of_writes, link in one.entry.functions].append(one)
+            of_function, is_named = link in one.entry.functions, one.entry.names(link)
+            by_selectors[scope, side, of_writes, of_function, is_named].append(one)
         self._groups = [EntryGroup(*selected, group) for selected, group in by_selectors.items()]
         self._by_request: dict[tuple[str, str, str | None, bool], _CandidateIndex] = {}
         self._by_groups: dict[tuple[EntryGroup, ...], _CandidateIndex] = {}

@@ -60,6 +60,8 @@ class IncomingTry(NamedTuple):
     """The fingerprint of its call for triggers, if it differs: a retry may have ids of its own."""
     is_write: Callable[[], bool] = lambda: False
     """Whether it is a write, by its link's declaration or probably."""
+    by_name_only: bool = False
+    """Only faults that name its link or its tool may act on it: a function whose requests meet the others."""
 
     def moment(self, calls: int = 1, tries: int = 1, model_requests: int = 0) -> Moment:
         """The moment of the try, with an entry's counts of the tries that it matched."""
@@ -176,6 +178,8 @@ class FaultMatcher:
         draws = self._draws(incoming)
         for group in groups:
             if group.of_episodes and not group.only.in_episode(episode):
+                continue
+            if incoming.by_name_only and not group.is_named:
                 continue
             if group.of_writes and not incoming.of_model and not incoming.is_write():
                 continue

@@ -242,6 +242,10 @@ class Entry:
         """Whether requests of that kind on that link of it are eligible."""
         return link not in (self.tools_only if of_model else self.models_only)
 
+    def names(self, link: str) -> bool:
+        """Whether it names the link, or a function of it, and not only a group of links."""
+        return link in self.named or link in self.functions
+
     @property
     def certain(self) -> bool:
         """Whether every eligible try meets it, which makes it an always-on fault."""

@@ -64,8 +64,6 @@ def may_meet_fault(exchange: Exchange) -> bool:
 def _meets_as(exchange: Exchange, run: Run, *, of_model: bool) -> bool:
     """The same for a request that does, or does not, ask a model."""
     link = exchange.listener.name
-    if exchange.is_found_function and exchange.path in run.functions_with_requests:
-        return False
     if run.matcher.armed(link, of_model):
         return True
     if run.shadows is not None and run.shadows.armed(link, of_model=of_model):
@@ -120,7 +118,9 @@ def decide(exchange: Exchange) -> None:
     listener, origin = exchange.listener, exchange.origin
     run, attempt, link = origin.run, origin.attempt, listener.name
     assert run is not None
-    decision = exchange.decision = Decision(remembers_reply=link in run.matcher.remembering)
+    decision = exchange.decision = Decision(
+        left_to_requests=exchange.is_left_to_requests, remembers_reply=link in run.matcher.remembering
+    )
     start = exchange.body_start
     whole = exchange.request_done and (start is None or not start.cut)
     body = bytes(start) if start else b""
@@ -157,6 +157,7 @@ def decide(exchange: Exchange) -> None:
         origin.episode in run.episodes_with_write,
         call.fingerprint,
         partial(is_write, exchange),
+        decision.left_to_requests,
     )
     matched = run.matcher.match(incoming)
     decision.eligible = matched.eligible
@@ -293,6 +294,8 @@ def _met_budgets(
     """Return what the run's budgets do to the request; they count it if they let it through."""
     if run.budgets is None or not _is_counted(run.budgets, exchange, of_model=exchange.is_model):
         return ()
+    if incoming.by_name_only:
+        return ()  # its requests are counted
     if exchange.message is not None and not exchange.tool:
         return ()  # most messages of MCP call no tool
     origin, listener = exchange.origin, exchange.listener

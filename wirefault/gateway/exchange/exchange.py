@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,12 +28,11 @@ from wirefault.gateway.calls import CountedTry
 from wirefault.gateway.endpoint import sender_in
 from wirefault.gateway.exchange.bodies import BodyStart, ReplyRecord
 from wirefault.gateway.http1.framing import NO_BODY, Body, ChunkedBody, SizedBody
-from wirefault.gateway.http1.heads import (
-    RequestHead,
-)
+from wirefault.gateway.http1.heads import RequestHead, read_header
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
 from wirefault.history.events import ShadowMet
 
+SENDS_HEADER = "tool-sends"
 MAX_FINGERPRINTED = 256 * 1024
 
 
@@ -52,6 +50,8 @@ class Decision:
     """Number of its call among all calls of the attempt on this link."""
     waits_for_toxics: bool = False
     """The manager changes the link's toxics before this call."""
+    left_to_requests: bool = False
+    """It calls a function whose requests meet the faults that do not name it."""
     remembers_reply: bool = False
     """A fault may repeat its reply later."""
     replay: Literal["", "hit", "miss"] = ""
@@ -178,6 +178,8 @@ class Exchange:
             self.configuration = self.origin.run.configuration  # the decision about faults may replace it
         if self.listener.dialect_by_request and self.head.upgrade and self.path.endswith(REALTIME.path_end):
             self._note_model_api(REALTIME.name)
+        if self.origin.attempt is not None and not self.listener.link.is_in_process:
+            self.origin.attempt.open_functions.note_request()
 
     @property
     def crosses_toxic(self) -> bool:
@@ -230,22 +232,26 @@ class Exchange:
         """Whether it calls a function of the subject that no wiring names."""
         return self.listener.link.is_in_process and self.listener.link.found
 
-    def note_function(self) -> None:
-        """It runs from now on, or sends a request on behalf of the one function that runs."""
-        attempt, run = self.origin.attempt, self.origin.run
-        if attempt is None or run is None:
-            return
-        if self.listener.link.is_in_process:
-            attempt.open_functions[self.path] += 1
-        elif len(attempt.open_functions) == 1:
-            run.functions_with_requests.update(attempt.open_functions)
+    @property
+    def is_left_to_requests(self) -> bool:
+        """Whether faults that do not name it act on the requests that it sends: a function found at run time
+        that sends requests, or whose code may."""
+        if not self.is_found_function or self.origin.run is None:
+            return False
+        sends = self.origin.run.function_sends.get(self.path)
+        return sends if sends is not None else bool(read_header(self.head, SENDS_HEADER))
+
+    def begin_function(self) -> None:
+        """It is carried out from now on."""
+        attempt = self.origin.attempt
+        if attempt is not None and self.listener.link.is_in_process:
+            attempt.open_functions.begin(id(self), self.path)
 
     def end_function(self) -> None:
         """It has returned."""
         attempt = self.origin.attempt
         if attempt is not None and self.listener.link.is_in_process:
-            attempt.open_functions[self.path] -= 1
-            attempt.open_functions += Counter()  # drops what is 0
+            attempt.open_functions.end(id(self))
 
     @property
     def path(self) -> str:

@@ -119,7 +119,7 @@ def _is_unusual(exchange: Exchange) -> bool:
     """Whether ``_unusual_fields`` has any: for most requests it has none."""
     failed = exchange.error is not None or exchange.unavailable or exchange.client_left
     decision = exchange.decision
-    eligible = decision is not None and (decision.eligible or decision.replay)
+    eligible = decision is not None and (decision.eligible or decision.replay or decision.left_to_requests)
     return failed or bool(eligible or exchange.configuration)
 
 
@@ -132,7 +132,9 @@ def _unusual_fields(exchange: Exchange) -> dict[str, Any]:
         "client_left": exchange.client_left,
     }
     if exchange.decision is not None:
-        fields |= {"eligible": exchange.decision.eligible, "replay": exchange.decision.replay}
+        decision = exchange.decision
+        fields |= {"eligible": decision.eligible, "replay": decision.replay}
+        fields["left_to_requests"] = decision.left_to_requests
     if exchange.outage:
         fields["outage"] = _redact_in(exchange).text(exchange.outage)
     if exchange.client_left and exchange.left_at:

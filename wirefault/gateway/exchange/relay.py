@@ -100,7 +100,7 @@ class RequestRelay:
     def forward(self, exchange: Exchange, body: bytes) -> None:
         """Send the header block and the part of the body that is here, and prepare for the reply."""
         exchange.forwarding = True
-        exchange.note_function()
+        exchange.begin_function()
         endpoint = self._endpoint_of(exchange)
         upstream = self.upstream.open(endpoint)
         attempt = exchange.origin.attempt

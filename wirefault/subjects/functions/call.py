@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from .connections import Caller, CallRefused, LabGone, Place, give_back, place, take, warn_once
+from .reach import may_send
 from .replies import (
     BadMessage,
     Incoming,
@@ -60,13 +61,15 @@ class _Call:
         self._path = "/" + quote(name, safe="")
         self._url = f"http://functions{self._path}"
         self._arguments = Arguments(function, args, kwargs)
+        self._may_send = may_send(function, args)
         self._request = Incoming()
         self._pending = b""
         self.reply = Incoming()
         self.outcome: _Outcome | None = None
 
     def request(self, token: str, *, writes: bool) -> bytes:
-        return request_bytes("POST" if writes else "QUERY", self._path, token, self._arguments.body)
+        method = "POST" if writes else "QUERY"
+        return request_bytes(method, self._path, token, self._arguments.body, may_send=self._may_send)
 
     def take_return(self, data: bytes) -> list[tuple[tuple[Any, ...], Mapping[str, Any]]]:
         """Take bytes of the return connection; return the arguments of each execution that they ask for.

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import contextvars
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, overload
 
 from .call import call_coroutine, call_function
+from .values import MARK
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_MARK = "__wirefault_tool__"
+_FOLDER = f"{Path(__file__).parent}{os.sep}"
 
 
 @overload
@@ -51,7 +56,7 @@ def marked(function: _F, name: str = "", *, writes: bool = False) -> _F:
 
 def is_marked(function: Any) -> bool:
     """Whether calls of it cross the lab already."""
-    return hasattr(function, _MARK)
+    return hasattr(function, MARK)
 
 
 # the tools whose calls are in progress: a tool's method may call another of its marked methods
@@ -88,34 +93,63 @@ def marked_method(method: _F) -> _F:
 
 def _of_same_kind(function: _F, call: Callable[..., Any], call_async: Callable[..., Any]) -> _F:
     """Return one of the two as what the function is: frameworks ask for that kind."""
-    wrapper: Callable[..., Any]
     if inspect.isasyncgenfunction(function):
-
-        async def stream_async(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            async for item in call(*args, **kwargs):
-                yield item
-
-        wrapper = stream_async
+        wrapper = _wrapper(_ASYNC_GENERATOR, function, call)
     elif inspect.isgeneratorfunction(function):
-
-        def stream(*args: Any, **kwargs: Any) -> Iterator[Any]:
-            yield from call(*args, **kwargs)
-
-        wrapper = stream
+        wrapper = _wrapper(_GENERATOR, function, call)
     elif inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an object with a coroutine as its call
     ):
-
-        async def run_async(*args: Any, **kwargs: Any) -> Any:
-            return await call_async(*args, **kwargs)
-
-        wrapper = run_async
+        wrapper = _wrapper(_COROUTINE, function, call_async)
     else:
-
-        def run(*args: Any, **kwargs: Any) -> Any:
-            return call(*args, **kwargs)
-
-        wrapper = run
+        wrapper = _wrapper(_FUNCTION, function, call)
     functools.update_wrapper(wrapper, function)
-    setattr(wrapper, _MARK, True)
+    setattr(wrapper, MARK, True)
     return wrapper  # type: ignore[return-value]
+
+
+_FUNCTION = """
+def function(*args, **kwargs):
+    try:
+        return call(*args, **kwargs)
+    except BaseException as error:
+        raise without_lab(error)
+"""
+_GENERATOR = _FUNCTION.replace("return call", "yield from call")
+_COROUTINE = _FUNCTION.replace("def", "async def").replace("return call", "return await call")
+_ASYNC_GENERATOR = """
+async def function(*args, **kwargs):
+    try:
+        async for item in call(*args, **kwargs):
+            yield item
+    except BaseException as error:
+        raise without_lab(error)
+"""
+
+
+def _wrapper(source: str, function: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile the wrapper as if it were the first line of the function.
+
+    Python adds the frame that raises an exception to its traceback. So that a traceback in the subject shows
+    no frame of the lab, this frame has the name, the file and the line of the function.
+    """
+    code = getattr(function, "__code__", None) or call.__code__
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.stmt, ast.expr, ast.excepthandler)):
+            node.lineno = node.end_lineno = code.co_firstlineno
+            node.col_offset = node.end_col_offset = -1
+    scope: dict[str, Any] = {"call": call, "without_lab": _without_lab}
+    exec(compile(tree, code.co_filename, "exec"), scope)
+    wrapper: FunctionType = scope["function"]
+    wrapper.__code__ = wrapper.__code__.replace(co_name=code.co_name)
+    return wrapper
+
+
+def _without_lab(error: BaseException) -> BaseException:
+    """The error without the first frames of its traceback: the wrapper's, which Python adds again, and all
+    of this package's."""
+    traceback = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    while traceback is not None and traceback.tb_frame.f_code.co_filename.startswith(_FOLDER):
+        traceback = traceback.tb_next
+    return error.with_traceback(traceback)

@@ -106,10 +106,11 @@ class Incoming:
         return b""
 
 
-def request_bytes(method: str, path: str, token: str, body: bytes) -> bytes:
-    """Return the request that calls a function."""
+def request_bytes(method: str, path: str, token: str, body: bytes, *, may_send: bool) -> bytes:
+    """Return the request that calls a function. ``may_send``: its code may send requests."""
+    sends = "Tool-Sends: maybe\r\n" if may_send else ""
     head = (
-        f"{method} {path} HTTP/1.1\r\nHost: functions\r\nTool-Caller: {token}\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: functions\r\nTool-Caller: {token}\r\n{sends}"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("latin-1") + body

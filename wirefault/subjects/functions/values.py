@@ -17,8 +17,9 @@ from uuid import UUID
 JSON_TYPE, TEXT_TYPE = "application/json", "text/plain; charset=utf-8"
 OBJECT_TYPE = "application/vnd.wirefault.object"
 """Of a value that stays in the process: its body is the name of its class."""
+MARK = "__wirefault_tool__"
 _MAX_BYTES = 8 << 20
-_FRAMEWORKS = frozenset(
+FRAMEWORKS = frozenset(
     (
         *("agents", "autogen_agentchat", "autogen_core", "crewai", "langchain", "langchain_core"),
         *("langgraph", "llama_index", "pydantic_ai", "smolagents", "strands"),
@@ -107,7 +108,7 @@ def _places(
 
 def _json_value(value: Any) -> Any:
     """Return the argument as JSON. Raises ``TypeError``, ``ValueError`` or ``RecursionError`` without any."""
-    if type(value).__module__.partition(".")[0] in _FRAMEWORKS:
+    if type(value).__module__.partition(".")[0] in FRAMEWORKS:
         raise TypeError("a framework passes it, not the model")
     text = json_text(value)
     if len(text) > _MAX_BYTES:
