@@ -189,6 +189,19 @@ def test_statement_names_prompts_without_oracle(folder: Path) -> None:
     assert list(oracle_lines(planned(folder, {"only": ["2"]}))) == []
 
 
+@pytest.mark.parametrize("key", ["hypothesis", "checks"])
+def test_default_steady_state_needs_success_only_where_an_oracle_judges_it(folder: Path, key: str) -> None:
+    """Files mostly have a hypothesis and experiments in Python checks: both have the same default."""
+    written = {name: value for name, value in TWO.items() if name != "hypothesis"} | {key: ["no crash"]}
+    (folder / "exp.json").write_text(json.dumps(written), encoding="utf-8")
+    for only, steady in (("2", ["success_share >= 50 %"]), ("hello", ["crash == 0", "runaway == 0"])):
+        experiment = load_experiment(folder / "exp.json", {"only": [only]})
+        plan = plan_experiment(experiment, {"LOGS_DIR": str(folder)})
+        for arm in plan.arms:
+            assert list(arm.hypothesis) == (steady if arm.is_control else ["no crash"])
+        assert plan.experiment.steady_state == steady
+
+
 def test_plan_names_agent_as_lab_or_user_agent(folder: Path) -> None:
     assert agent_line(lab_wiring()).startswith("agent: the lab's own, not yours")
     assert next(head_lines(planned(folder))) == "agent: my_agent:open_subject (--subject)"

@@ -8,8 +8,9 @@ import pytest
 from click import Context
 
 from wirefault.cli.main import main
+from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import Severity
-from wirefault.judging.ending import FAIL_ON, FailOn, ending
+from wirefault.judging.ending import FAIL_ON, FailOn, ending, nothing_known
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,28 @@ def test_ending_by_worst_finding_and_what_is_known(
     severities: Sequence[Severity], fail_on: FailOn, known: bool, code: int
 ) -> None:
     assert ending(severities, fail_on, known=known) == code
+
+
+@pytest.mark.parametrize(
+    ("met", "injected", "why"),
+    [
+        (0, 0, "no fault was met"),
+        (1, 0, "no fault was injected"),
+        (1, None, "it is not known whether"),
+        (1, 1, ""),
+    ],
+)
+def test_run_that_shows_nothing_says_why(met: int, injected: int | None, why: str) -> None:
+    account = FaultAccount(
+        0, "f", "fault", "lose_reply", ["shop"], 1, met, met, met, injected, injected, injected
+    )
+    sentence = nothing_known([account], {})
+    assert sentence.startswith(why) and bool(sentence) == bool(why)
+
+
+def test_run_without_faults_has_none_to_inject() -> None:
+    assert not nothing_known([], {"toxic_prob": 0.0})
+    assert nothing_known([], {"toxic_prob": 0.1})
 
 
 @pytest.mark.parametrize("command", ["exec", "run", "audit"])

@@ -42,8 +42,8 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.history.reader import read_history
-from wirefault.judging.ending import FailOn, any_injected, faults_wanted
-from wirefault.judging.summary import Summary, summarise
+from wirefault.judging.ending import FailOn, nothing_known
+from wirefault.judging.summary import summarise
 from wirefault.judging.usage import LinkCalls, calls_by_link
 from wirefault.report.next_command import print_why
 from wirefault.report.reproduce import EXEC, EXEC_DEFAULTS
@@ -223,8 +223,8 @@ def _show(
     # the ingress's are among the connections that ended
     missed |= dict.fromkeys(past.sentence for past in summary.went_past if past.link or past.sent is None)
     missed |= dict.fromkeys(_exits(events))
-    without = "" if any_injected(summary) or not faults_wanted(summary) else _why_without(summary)
-    plain_console(stderr=True).print(_calls_table(rows, missed, without))
+    hint = _MORE_FAULTS if rows and nothing_known(summary.faults, summary.settings) else ""
+    plain_console(stderr=True).print(_calls_table(rows, missed, hint))
     if json_file is not None:
         _write(json_file, "--json", json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
     if record is not None:
@@ -281,27 +281,13 @@ def _write(path: Path, option_name: str, text: str) -> None:
         raise InputError(f"{option_name} {path}: {error.strerror}") from None
 
 
-NOTHING_MET = (
-    "no fault was met: none reached the command, so this shows nothing about its behaviour under faults"
-)
-NOTHING_KNOWN = (
-    "it is not known whether a fault was injected, so this shows nothing about its behaviour under it"
-)
-NOTHING_INJECTED = "no fault was injected, so this shows nothing about the command's behaviour under faults"
-_MORE_FAULTS = "; try another --seed, or make each fault certain: wirefault audit -- COMMAND"
+_MORE_FAULTS = "try another --seed, or make each fault certain: wirefault audit -- COMMAND"
 
 
-def _why_without(summary: Summary) -> str:
-    if any(fault.injected is None for fault in summary.faults):
-        return NOTHING_KNOWN
-    return NOTHING_INJECTED if any(fault.met for fault in summary.faults) else NOTHING_MET
-
-
-def _calls_table(rows: Sequence[LinkCalls], remarks: Iterable[str], without: str) -> RenderableType:
-    """Build the table of servers called. ``without``: why the run shows nothing about faults."""
+def _calls_table(rows: Sequence[LinkCalls], remarks: Iterable[str], hint: str) -> RenderableType:
+    """Build the table of servers called. ``hint``: what to do if no fault was injected."""
     warning = [Text(one_line(sentence), style="yellow") for sentence in remarks]
-    hint = _MORE_FAULTS if rows else ""
-    warning += [Text(without + hint, style="bold yellow")] if without else []
+    warning += [Text(hint, style="bold yellow")] if hint else []
     if not rows:
         return Group(Text("no calls: the lab saw no calls to any server", style="bold"), *warning)
     table = new_table("link", "server", "requests", "faults, and what it did", text_columns=(0, 1, 3))

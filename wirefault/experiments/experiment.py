@@ -11,7 +11,7 @@ Experiment(
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema, model_validator
 
@@ -142,7 +142,7 @@ AssertionGiven = Annotated[Any, BeforeValidator(entry_of), WithJsonSchema(entry_
 SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_settings)]
 
 
-# the control of an experiment with checks alone
+# the steady state where no oracle judges success
 _ANSWERS = ("crash == 0", "runaway == 0")
 
 
@@ -282,7 +282,8 @@ class Experiment(Spec):
     steady_state: list[ToleranceText] = Field(
         default_factory=lambda: ["success_share >= 50 %"],
         min_length=1,
-        description="statements that must hold for the control arm, before and after the others",
+        description="statements that must hold for the control arm, before and after the others; by default,"
+        " if no prompt has an oracle, and in a tournament, `crash == 0` and `runaway == 0`",
     )
     confidence: Confidence = Field(
         0.9, description="of the intervals that decide claims, two-sided: 90 % leaves 5 % on each side"
@@ -345,14 +346,14 @@ class Experiment(Spec):
         """The assertions, and the checks that are assertions on episodes."""
         return [*self.assertions, *(check for check in self.checks if not _is_statement(check))]
 
-    @property
-    def steady(self) -> list[str]:
-        """The statements for the control; checks alone, and a tournament, need an agent that answers, not an
-        oracle.
+    def with_steady_state(self, *, has_oracle: bool) -> Self:
+        """The same experiment with its steady state; by default, success needs an oracle to judge it.
+
+        Without one, and in a tournament, the agent must answer.
         """
-        if (self.checks or self.arms) and "steady_state" not in self.model_fields_set:
-            return list(_ANSWERS)
-        return list(self.steady_state)
+        if "steady_state" in self.model_fields_set or (has_oracle and not self.arms):
+            return self.model_copy(update={"steady_state": self.steady_state})
+        return self.model_copy(update={"steady_state": list(_ANSWERS)})
 
     @model_validator(mode="before")
     @classmethod

@@ -67,7 +67,10 @@ def plan_experiment(source_file: ExperimentFile, environ: Mapping[str, str]) -> 
     others = _perturbed(source_file, prompts, control.settings.seed)
     if not experiment.has_faults:
         return _without_faults(source_file, control, wiring, prompts, loaded, others)
-    steady = tuple(experiment.steady)
+    has_oracle = any(entry.expect is not None for entry in loaded.entries)
+    experiment = experiment.with_steady_state(has_oracle=has_oracle)
+    source_file = replace(source_file, experiment=experiment)
+    steady = tuple(experiment.steady_state)
     arms = [
         _planned_arm(source_file, environ, wiring, base, prompts, name, arm)
         for name, arm in experiment.faulted_arms.items()
@@ -366,7 +369,7 @@ def _check_sequential(source_file: ExperimentFile, arms: Sequence[PlannedArm]) -
 def _place_of_statement(experiment: Experiment, arm: str, text: str) -> tuple[str | int, ...]:
     """Where the file has a statement of that arm."""
     if arm in (CONTROL, AFTER):
-        return "steady_state", experiment.steady.index(text)
+        return "steady_state", experiment.steady_state.index(text)
     for key, texts in (("hypothesis", experiment.hypothesis), ("checks", experiment.checks)):
         if text in texts:
             return key, texts.index(text)

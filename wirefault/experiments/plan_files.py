@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +94,6 @@ def read_plan(logs: Path, folder: Path, environ: Mapping[str, str]) -> tuple[Exp
             if is_plain_run
             else Experiment.model_validate(data_of_experiment)
         )
-        # an older version had another default
-        if not is_plain_run and "steady_state" not in data_of_experiment:
-            steady = tuple(experiment.steady)
-            arms = [replace(arm, hypothesis=steady) if arm.is_control else arm for arm in arms]
         files = {name: folder / prompts_name(name) for name in ("", *(arm.perturbation for arm in arms))}
         contents = {name: read_shared(logs, file, MAX_HISTORY_BYTES) for name, file in files.items()}
     except InputError:

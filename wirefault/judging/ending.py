@@ -7,13 +7,14 @@ with 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from wirefault.core.errors import DEVIATED, UNKNOWN
 from wirefault.judging.checker import SEVERITIES, Severity
 
 if TYPE_CHECKING:
+    from wirefault.judging.account import FaultAccount
     from wirefault.judging.summary import Summary
 
 FailOn = Literal["harmful", "risky", "wasteful", "none"]
@@ -34,17 +35,18 @@ def ending(severities: Iterable[Severity], fail_on: FailOn = _DEFAULT, *, known:
 
 
 def run_ending(summary: Summary, fail_on: FailOn = _DEFAULT) -> int:
-    """The exit code of a run. A run without faults has none to inject."""
-    known = not faults_wanted(summary) or any_injected(summary)
+    """The exit code of a run."""
+    known = not nothing_known(summary.faults, summary.settings)
     return ending((finding.severity for finding in summary.findings), fail_on, known=known)
 
 
-def faults_wanted(summary: Summary) -> bool:
-    """Whether the run was to have faults."""
-    names = ("faults", "toxic_prob", "error_prob")
-    return bool(summary.faults) or any(summary.settings.get(name) for name in names)
-
-
-def any_injected(summary: Summary) -> bool:
-    """Whether a fault is known to have been injected."""
-    return any(row.injected for row in summary.faults)
+def nothing_known(faults: Sequence[FaultAccount], settings: Mapping[str, Any]) -> str:
+    """Why a run shows nothing about faults; empty if one was injected, and for a run without faults."""
+    wanted = faults or any(settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
+    if not wanted or any(row.injected for row in faults):
+        return ""
+    if any(row.injected is None for row in faults):
+        why = "it is not known whether a fault was injected"
+    else:
+        why = "no fault was injected" if any(row.met for row in faults) else "no fault was met"
+    return f"{why}, so this run shows nothing about behaviour under faults"

@@ -25,6 +25,7 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.judging.account import FaultAccount
+from wirefault.judging.ending import nothing_known
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.kills import KillPoint, kill_points
@@ -238,6 +239,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         remarks=[
             *remarks(judgement, torn, refused),
             *faults.remarks(),
+            *filter(None, [nothing_known(faults.rows, started.settings) if finished else ""]),
             *budget_remarks(events, load_budgets(str(started.settings.get("budgets", "")))),
         ],
         differences=judgement.differences,

@@ -70,7 +70,7 @@ def test_past_failures_call_for_checks_that_are_executed() -> None:
     names = [check.name for check in written.checks]
     assert names == ["monitoring", "rollback", "timeout", "prevent_duplicate", "prevent_no_time_limit"]
     experiment = Experiment(**written.experiment)
-    assert experiment.safety.abort and experiment.steady == ["crash == 0"]
+    assert experiment.safety.abort and experiment.steady_state == ["crash == 0"]
     assert {"no_finding": "no_time_limit"} in written.experiment["assertions"]
     assert {"statement": "seconds <= 6"} in written.experiment["assertions"]
 

@@ -88,7 +88,7 @@ def plan_next(plan: ExperimentPlan, budget: int, choice: Terms, *, every_questio
             " prompts by --only"
         )
     calm = plan.configuration.settings.model_copy(update={"shadow": "", "faults": ""})
-    control = PlannedArm(CONTROL, calm, tuple(plan.experiment.steady), episodes=())
+    control = PlannedArm(CONTROL, calm, tuple(plan.experiment.steady_state), episodes=())
     terms = {"budget": budget, "choice": asdict(choice), "every_question": every_question}
     base = PlannedArm("next", calm, ())
     return planned_search(replace(plan, arms=(control,), perturbed={}), base, "next", terms, budget)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.judging.ending import nothing_known
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, recoveries_text
@@ -149,10 +150,8 @@ def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[Fi
             parts += [Figure(low, *_ARM, "success", "low"), " to "]
             parts += [Figure(high, *_ARM, "success", "high"), ")"]
         parts += _failed_episodes(placed)
-    if summary.faults and not any(row.met for row in summary.faults):
-        parts += [
-            ". No fault is known to have met a request: this shows nothing about behaviour under faults"
-        ]
+    if unknown := nothing_known(summary.faults, summary.settings):
+        parts += [f". {unknown[0].upper()}{unknown[1:]}"]
     return capitalised(Phrase(*parts, "."))
 
 
