@@ -8,6 +8,8 @@ from itertools import count
 import pytest
 from rich.console import Console
 
+from tests.experiments.test_measures import measured
+from tests.judging.test_summary import BAD, GOOD, NO_ORACLE
 from wirefault.experiments.watch import ArmSoFar
 from wirefault.report.progress import RunProgress, shows_progress, success_line
 
@@ -32,9 +34,14 @@ def test_progress_only_on_terminals(
     assert shows_progress(console, environ, verbose=verbose) is output
 
 
-def test_success_has_interval_and_invalid() -> None:
-    assert success_line(so_far()) == "success: no data yet"
-    assert success_line(so_far("success", "crash", "invalid")) == "success 50 % [1.26 %, 98.7 %], 1 invalid"
+def test_success_is_the_rate_that_the_result_will_have() -> None:
+    assert success_line(so_far()) == "success no data"
+    assert (
+        success_line(so_far("success", "crash", "invalid"))
+        == "success 33.3 % to 66.7 % [1.7 %, 98.3 %], 1 invalid"
+    )
+    result = measured(GOOD, GOOD, BAD, NO_ORACLE)["success_rate"].text
+    assert success_line(so_far("success", "success", "false_success", "unjudged")) == f"success {result}"
 
 
 def test_line_shows_rate_success_and_findings() -> None:

@@ -136,7 +136,28 @@ def loss_between(
 
 def outcomes_in(arm: ArmFacts) -> Outcomes:
     """Whether each episode succeeded; None without an outcome."""
-    return {e.episode: None if e.outcome in _OPEN else e.outcome == "success" for e in arm.episodes}
+    return {e.episode: _succeeded(e.outcome) for e in arm.episodes}
+
+
+def _succeeded(outcome: str) -> bool | None:
+    return None if outcome in _OPEN else outcome == "success"
+
+
+def success_text(outcomes: Mapping[str, str], terms: Terms) -> str:
+    """The success rate of these episodes, as the result of an arm has it."""
+    estimate = Rate({key: _succeeded(outcome) for key, outcome in outcomes.items()}, terms.population)
+    return _rate_text(estimate, terms)
+
+
+def _rate_text(estimate: Rate, terms: Terms) -> str:
+    return (
+        f"{share_text(_rate_bounds(estimate))} {_interval_text(estimate, terms)}" if estimate.n else "no data"
+    )
+
+
+def _rate_bounds(estimate: Rate) -> Bounds:
+    known = estimate.successes
+    return Bounds(Fraction(known, estimate.n), Fraction(known + estimate.open, estimate.n))
 
 
 def _interval_text(estimate: Estimate, terms: Terms) -> str:
@@ -211,12 +232,11 @@ def _success_rate(arm: ArmFacts, terms: Terms) -> Measure:
     estimate = Rate(outcomes_in(arm), terms.population, max(arm.missing, 0))
     if not estimate.n:
         return Measure(None, "no data")
-    known, could = estimate.successes, estimate.successes + estimate.open
-    bounds = Bounds(Fraction(known, estimate.n), Fraction(could, estimate.n))
+    bounds = _rate_bounds(estimate)
     failed = tuple(e.episode for e in arm.episodes if e.outcome != "success")
-    share, counts = share_text(bounds), f"{number_measure(Bounds(known, could)).text} of {estimate.n}"
-    text = f"{share} {_interval_text(estimate, terms)}"
-    return Measure(bounds, text, failed, "", estimate, f"{share} ({counts})")
+    known = Bounds(estimate.successes, estimate.successes + estimate.open)
+    figure = f"{share_text(bounds)} ({number_measure(known).text} of {estimate.n})"
+    return Measure(bounds, _rate_text(estimate, terms), failed, "", estimate, figure)
 
 
 def _success_share(arm: ArmFacts, _: Terms) -> Measure:

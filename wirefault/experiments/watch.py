@@ -15,6 +15,7 @@ from threading import Event as ThreadEvent
 from threading import Thread
 
 from wirefault.experiments.arms import facts_of_one
+from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly, parse_expression
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.plan import PlannedArm
@@ -49,6 +50,7 @@ class ArmSoFar:
     planned: int = 0
     outcomes: dict[str, str] = field(default_factory=dict)
     findings: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FINDINGS))
+    terms: Terms = field(default_factory=Terms)
 
     @property
     def successes(self) -> int:
@@ -144,7 +146,9 @@ class Watch:
         ``grown``: the experiment with the arms that a search has added.
         """
         self._saved = grown or self._saved
-        self.arm = self._arms.setdefault(arm.name, ArmSoFar(arm.name))
+        self.arm = self._arms.setdefault(
+            arm.name, ArmSoFar(arm.name, terms=self._saved.plan.experiment.terms)
+        )
         self.arm.planned = len(self._saved.prompts_of(arm))
         if self._began is None:
             self._began = self._clock()

@@ -9,10 +9,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from wirefault.experiments.measures import success_text
 from wirefault.experiments.watch import ArmSoFar
 from wirefault.report.tables import one_line
-from wirefault.stats.exact import clopper_pearson
-from wirefault.stats.rates import percent
 
 
 def shows_progress(console: Console, environ: Mapping[str, str], *, verbose: bool) -> bool:
@@ -64,10 +63,6 @@ class RunProgress:
 
 
 def success_line(arm: ArmSoFar) -> str:
-    """Return the success among judged episodes with its 95 % interval, and the number of invalid ones."""
-    interval = clopper_pearson(arm.successes, arm.judged, 0.95)
-    if interval is None:
-        return "success: no data yet"
-    low, high = map(percent, interval)
+    """Return the success rate until now, as the arm's result will have it, and the number of invalid ones."""
     invalid = f", {arm.invalid} invalid" if arm.invalid else ""
-    return f"success {percent(arm.successes / arm.judged)} [{low}, {high}]{invalid}"
+    return f"success {success_text(arm.outcomes, arm.terms)}{invalid}"
