@@ -8,9 +8,9 @@ import pytest
 from click import Context
 
 from wirefault.cli.main import main
-from wirefault.judging.account import FaultAccount
+from wirefault.judging.account import FaultAccount, nothing_known
 from wirefault.judging.checker import Severity
-from wirefault.judging.ending import FAIL_ON, FailOn, ending, nothing_known
+from wirefault.judging.ending import FAIL_ON, FailOn, ending
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,8 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.history.reader import read_history
-from wirefault.judging.ending import FailOn, nothing_known
+from wirefault.judging.account import nothing_known
+from wirefault.judging.ending import FailOn
 from wirefault.judging.summary import summarise
 from wirefault.judging.usage import LinkCalls, calls_by_link
 from wirefault.report.next_command import print_why

@@ -8,9 +8,9 @@ rows.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from wirefault.dialects.mcp import MCP
@@ -278,3 +278,15 @@ def _row(
         always_on=always_on,
         because=because,
     )
+
+
+def nothing_known(faults: Sequence[FaultAccount], settings: Mapping[str, Any]) -> str:
+    """Why a run shows nothing about faults; empty if one was injected, and for a run without faults."""
+    wanted = faults or any(settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
+    if not wanted or any(row.injected for row in faults):
+        return ""
+    if any(row.injected is None for row in faults):
+        why = "it is not known whether a fault was injected"
+    else:
+        why = "no fault was injected" if any(row.met for row in faults) else "no fault was met"
+    return f"{why}, so this run shows nothing about behaviour under faults"

@@ -7,14 +7,14 @@ with 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, get_args
 
 from wirefault.core.errors import DEVIATED, UNKNOWN
+from wirefault.judging.account import nothing_known
 from wirefault.judging.checker import SEVERITIES, Severity
 
 if TYPE_CHECKING:
-    from wirefault.judging.account import FaultAccount
     from wirefault.judging.summary import Summary
 
 FailOn = Literal["harmful", "risky", "wasteful", "none"]
@@ -38,15 +38,3 @@ def run_ending(summary: Summary, fail_on: FailOn = _DEFAULT) -> int:
     """The exit code of a run."""
     known = not nothing_known(summary.faults, summary.settings)
     return ending((finding.severity for finding in summary.findings), fail_on, known=known)
-
-
-def nothing_known(faults: Sequence[FaultAccount], settings: Mapping[str, Any]) -> str:
-    """Why a run shows nothing about faults; empty if one was injected, and for a run without faults."""
-    wanted = faults or any(settings.get(name) for name in ("faults", "toxic_prob", "error_prob"))
-    if not wanted or any(row.injected for row in faults):
-        return ""
-    if any(row.injected is None for row in faults):
-        why = "it is not known whether a fault was injected"
-    else:
-        why = "no fault was injected" if any(row.met for row in faults) else "no fault was met"
-    return f"{why}, so this run shows nothing about behaviour under faults"

@@ -24,8 +24,7 @@ from wirefault.history.events import (
     ToolTry,
     WentPastLab,
 )
-from wirefault.judging.account import FaultAccount
-from wirefault.judging.ending import nothing_known
+from wirefault.judging.account import FaultAccount, nothing_known
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
 from wirefault.judging.kills import KillPoint, kill_points

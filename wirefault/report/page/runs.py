@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wirefault.experiments.recorded import RecordedArm, Recording
+from wirefault.judging.account import nothing_known
 from wirefault.judging.checker import SEVERITIES, Severity
-from wirefault.judging.ending import nothing_known
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, recoveries_text
