@@ -41,7 +41,7 @@ def get(at: float, status: int = 200, **more: Any) -> Any:
             [model_request(at, status=429, sdk_retry=retry) for at, retry in enumerate([0, 1, 0, 1])],
             1,
             4,
-            {"framework": 1, "SDK": 2},
+            {"step": 1, "SDK": 2},
         ),
         ([get(0, 200, complete=(True, False)), get(1)], 1, 2, {"code": 1}),
     ],
@@ -75,4 +75,4 @@ def test_measure_of_an_arm(episodes: list[Any], bounds: Bounds | None) -> None:
 
 def test_measure_names_repeating_layer() -> None:
     text = measured(BACK, LOST)["amplification"].text
-    assert text == "2 (4 requests for 2 failed calls; repeated by the code 2)"
+    assert text == "2 (4 requests for 2 failed calls; sent again: 2 by the client)"

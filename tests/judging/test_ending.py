@@ -37,7 +37,7 @@ def test_ending_by_worst_finding_and_what_is_known(
 
 
 @pytest.mark.parametrize(
-    ("met", "injected", "why"),
+    ("reached", "injected", "why"),
     [
         (0, 0, "no fault was met"),
         (1, 0, "no fault was injected"),
@@ -45,9 +45,9 @@ def test_ending_by_worst_finding_and_what_is_known(
         (1, 1, ""),
     ],
 )
-def test_run_that_shows_nothing_says_why(met: int, injected: int | None, why: str) -> None:
+def test_run_that_shows_nothing_says_why(reached: int, injected: int | None, why: str) -> None:
     account = FaultAccount(
-        0, "f", "fault", "lose_reply", ["shop"], 1, met, met, met, injected, injected, injected
+        0, "f", "fault", "lose_reply", ["shop"], 1, reached, reached, reached, injected, injected, injected
     )
     sentence = nothing_known([account], {})
     assert sentence.startswith(why) and bool(sentence) == bool(why)

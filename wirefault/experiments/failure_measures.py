@@ -27,6 +27,7 @@ from wirefault.experiments.measure import (
     share_text,
 )
 from wirefault.experiments.outages import Interruption, mean_time_to_recovery, share_recovered
+from wirefault.judging.layers import BY_LAYER
 from wirefault.stats.bootstrap import MIN_SEEN
 from wirefault.stats.rates import percent
 from wirefault.stats.survival import Duration
@@ -223,9 +224,9 @@ def _amplification(arm: ArmFacts, terms: Terms) -> Measure:
     if not failed.calls:
         return Measure(None, "no data: nothing failed")
     showing = tuple(e.episode for e in arm.valid.episodes if e.failed_calls.requests > e.failed_calls.calls)
-    by = ", ".join(f"the {layer} {count}" for layer, count in failed.repeated_by.items())
+    by = ", ".join(f"{count} {BY_LAYER[layer]}" for layer, count in failed.repeated_by.items())
     calls = f"{failed.calls} failed call{'s' if failed.calls != 1 else ''}"
-    why = f"{failed.requests} requests for {calls}{f'; repeated by {by}' if by else ', none sent again'}"
+    why = f"{failed.requests} requests for {calls}{f'; sent again: {by}' if by else ', none sent again'}"
     if not failed.whole or arm.valid.missing > 0:
         return Measure(Bounds(1, math.inf), f"open: not every episode shows all requests ({why})", showing)
     factor = failed.requests / failed.calls
@@ -307,7 +308,7 @@ FAILURE_MEASURES: Mapping[str, tuple[str, OfArm]] = {
         _consistency,
     ),
     "amplification": (
-        "requests for each logical call of which the first one failed, by SDK, code, framework and model"
+        "requests for each logical call of which the first one failed, by SDK, code, repeated steps and model"
         " together; 1: no retries",
         _amplification,
     ),

@@ -1,7 +1,7 @@
 """Logical calls of an episode: how often each was sent, whether it worked, what its failed tries cost. Pure.
 
 A logical call is the first request for something, with all further ones for the same that follow a failure:
-tries of the SDK, the code, the framework and the model. A request after a success is another call.
+tries of the SDK, the code, repeated steps and the model. A request after a success is another call.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Determine which layer sent a failed request again: the SDK, the code, the framework or the model. Pure.
+"""Determine which layer sent a failed request again: the SDK, the code, a repeated step or the model. Pure.
 
 - The *SDK* marks its retries in a header (``x-stainless-retry-count``, ``amz-sdk-request``).
 - The *code* sends the same request again, with no model reply in between.
-- The *framework* repeats more: a whole step, with the requests before the failed one, or the conversation
-  from an earlier model request. The framework also makes the model requests, so it repeats a model request
-  that has no mark of the SDK.
+- A repeated *step* is more: the requests before the failed one, too, or the conversation from an earlier
+  model request, or a model request without the SDK's mark. The agent's code or its framework repeats it: the
+  record does not show which.
 - The *model* was asked in between and made the call again, or the subject's own record counts it as another
   call.
 """
@@ -18,12 +18,12 @@ from wirefault.history.events import ToolTry
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
-Layer = Literal["model", "framework", "code", "SDK"]
-LAYERS: tuple[Layer, ...] = ("model", "framework", "code", "SDK")
+Layer = Literal["model", "step", "code", "SDK"]
+LAYERS: tuple[Layer, ...] = ("model", "step", "code", "SDK")
 """From the outermost layer to the innermost."""
 BY_LAYER: Mapping[Layer, str] = {
     "model": "by the model",
-    "framework": "by a repeated step",
+    "step": "by a repeated step",
     "code": "by the client",
     "SDK": "by the client's SDK",
 }
@@ -35,7 +35,7 @@ def layer_of(trace: EpisodeTrace, before: Request, request: Request) -> Layer:
     if request.exchange is not None and request.exchange.sdk_retry:
         return "SDK"
     if request.of_model:
-        return "framework"
+        return "step"
     if isinstance(before.caller_record, ToolTry) and isinstance(request.caller_record, ToolTry):
         return "code" if before.caller_record.call == request.caller_record.call else "model"
     between = list(trace.between(before, request))
@@ -43,9 +43,9 @@ def layer_of(trace: EpisodeTrace, before: Request, request: Request) -> Layer:
     earlier = [r for r in trace.requests if r.attempt == before.attempt and r.start < before.start]
     if answered:
         seen = {other.same for other in earlier if other.may_ask_model and other.succeeded and other.same}
-        return "framework" if any(other.same in seen for other in answered) else "model"
+        return "step" if any(other.same in seen for other in answered) else "model"
     others = {o.same for o in earlier if not o.may_ask_model and o.same not in (None, before.same)}
-    return "framework" if any(other.same in others for other in between) else "code"
+    return "step" if any(other.same in others for other in between) else "code"
 
 
 def repeater_of(trace: EpisodeTrace, before: Request, request: Request) -> Layer | None:

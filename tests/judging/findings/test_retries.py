@@ -256,26 +256,27 @@ def resent(*sdk_retries, status=500):
 
 def test_layers_by_subjects_count():
     assert observed(LAYERED_RETRIES, *recorded(3, 3, last="http_500")) == [
-        "GET / was sent 6 times and failed each time: 2 by the model x 3 by the code"
+        "GET / was sent 6 times and failed each time: 2 by the model x 3 by the client"
     ]
 
 
 def test_uneven_layers():
     assert observed(LAYERED_RETRIES, *recorded(3, 2)) == [
-        "GET / was sent 5 times and failed until the last: up to 2 by the model x up to 3 by the code"
+        "GET / was sent 5 times and failed until the last: up to 2 by the model x up to 3 by the client"
     ]
 
 
 def test_sdk_layer():
     assert observed(LAYERED_RETRIES, *resent(0, 1, 2, 0, 1, 2)) == [
-        "POST /v1/chat/completions was sent 6 times and failed each time: 2 by the framework x 3 by the SDK"
+        "POST /v1/chat/completions was sent 6 times and failed each time: 2 by a repeated step"
+        " x 3 by the client's SDK"
     ]
 
 
 def test_model_layer():
     bad = {"status": 500, "method": "GET"}
     events = [request(0, **bad), request(1, **bad), model_request(2), request(3, **bad), request(4, **bad)]
-    assert "2 by the model x 2 by the code" in observed(LAYERED_RETRIES, *events)[0]
+    assert "2 by the model x 2 by the client" in observed(LAYERED_RETRIES, *events)[0]
 
 
 def step(at, *statuses):
@@ -284,17 +285,17 @@ def step(at, *statuses):
     return [price, *(request(at + place, status=status) for place, status in enumerate(statuses, 1))]
 
 
-def test_framework_repeats_whole_step():
+def test_whole_step_is_repeated():
     assert observed(LAYERED_RETRIES, *step(0, 500, 500), *step(5, 500, 500)) == [
-        "POST /orders was sent 4 times and failed each time: 2 by the framework x 2 by the code"
+        "POST /orders was sent 4 times and failed each time: 2 by a repeated step x 2 by the client"
     ]
 
 
-def test_framework_repeats_conversation():
+def test_conversation_is_repeated():
     bad = {"status": 500}
     events = [model_request(0), request(1, **bad), request(2, **bad)]
     again = [model_request(3), request(4, **bad), request(5, **bad)]
-    assert "2 by the framework x 2 by the code" in observed(LAYERED_RETRIES, *events, *again)[0]
+    assert "2 by a repeated step x 2 by the client" in observed(LAYERED_RETRIES, *events, *again)[0]
 
 
 def test_four_layers():
@@ -310,7 +311,7 @@ def test_four_layers():
     [text] = observed(LAYERED_RETRIES, *events)
     assert text == (
         "POST /orders was sent 16 times and failed each time: "
-        "2 by the model x 2 by the framework x 2 by the code x 2 by the SDK"
+        "2 by the model x 2 by a repeated step x 2 by the client x 2 by the client's SDK"
     )
 
 
@@ -318,7 +319,7 @@ def test_four_layers():
     "events",
     [
         pytest.param(recorded(3), id="the code alone"),
-        pytest.param([*step(0, 500), *step(5, 500), *step(9, 500)], id="the framework alone"),
+        pytest.param([*step(0, 500), *step(5, 500), *step(9, 500)], id="the step alone"),
         pytest.param([*step(0, 500, 500, 500)], id="one step alone"),
         pytest.param([*step(0, 500, 201), *step(5, 500, 201)], id="each step passed in the end"),
         pytest.param(recorded(1, 1, 1), id="the model alone"),

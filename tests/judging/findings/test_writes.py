@@ -194,6 +194,12 @@ def test_generated_id_in_second_body():
     assert len(write_repeated(lost(**first), request(0.4, status=201, **again))) == 1
 
 
+@pytest.mark.parametrize("parallel", [-0.002, 0.002])
+def test_lost_reply_of_one_of_two_parallel_writes_is_the_cause(parallel):
+    [text] = write_repeated(lost(), request(parallel, status=201), AGAIN)
+    assert text.startswith("POST /orders was sent again 390 ms after its reply was lost, by the client; both")
+
+
 def test_repetitions_of_one_write_are_one_finding():
     [text] = write_repeated(lost(), lost(0.4), lost(0.8), request(1.2, status=201))
     assert text.endswith("; it was executed 4 times in total")

@@ -14,7 +14,7 @@ from wirefault.dialects.mcp import INITIALIZE
 from wirefault.dialects.stream_forms import recorded_events
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import Rule, span_in_words, times
-from wirefault.judging.layers import LAYERS, Layer, layer_of
+from wirefault.judging.layers import BY_LAYER, LAYERS, Layer, layer_of
 from wirefault.judging.requests import Request, SameKey, asks_model_again, is_refused_model
 from wirefault.judging.trace import EpisodeTrace
 
@@ -319,7 +319,7 @@ def _layered_retries(trace: EpisodeTrace) -> Iterator[Observation]:
         layers = [(layer, count) for layer in LAYERS if (count := _most_pieces(repeated_by, layer)) > 1]
         if len(layers) > 1 and _multiplied(repeated_by):
             up_to = "" if prod(count for _, count in layers) == len(group) else "up to "
-            product = " x ".join(f"{up_to}{count} by the {layer}" for layer, count in layers)
+            product = " x ".join(f"{up_to}{count} {BY_LAYER[layer]}" for layer, count in layers)
             failed = "until the last" if group[-1].succeeded else "each time"
             text = f"{group[0].name} was sent {len(group)} times and failed {failed}: {product}"
             yield Observation(text, tuple(id for request in group for id in request.ids))
@@ -355,10 +355,10 @@ LAYERED_RETRIES = Rule(
     title="retries multiplied by layers",
     fires=(
         "The same request failed, and at least two layers sent it again, so their tries multiply. The SDK "
-        "marks its retries in a header. The code sends the same request again without that mark. The "
-        "framework repeats a model request without the SDK's mark, a whole step with the requests before "
-        "it, or the conversation from an earlier model request. The model repeated the call if it was asked "
-        "in between, or if the subject's own record counts it as another call."
+        "marks its retries in a header. The client sends the same request again without that mark. A "
+        "repeated step is a model request without the SDK's mark, the requests before it, too, or the "
+        "conversation from an earlier model request: the code or a framework repeats it. The model repeated "
+        "the call if it was asked in between, or if the subject's own record counts it as another call."
     ),
     silent=(
         "only one layer repeated it, or the inner layer did so for only one try of the outer layer",

@@ -68,7 +68,7 @@ def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observatio
 
 
 def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Observation | None:
-    again = group[place]
+    previous, again = group[place - 1], group[place]
     if again.fate == "refused":
         return None
     for first_place in reversed(range(place)):
@@ -80,7 +80,7 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         if _share_key(first, again):
             continue
         if _is_lost(first.seen):
-            return _after_lost_reply(trace, first, again, _by(trace, group, again))
+            return _after_lost_reply(trace, first, again, _by(trace, previous, again))
         if (killed := _kill_between(trace, first, again)) and not again.repeatable:
             return _after_kill(first, again, killed)
         if first.fate == "maybe":
@@ -89,7 +89,10 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         failure = _failure_between(trace, first, following)
         if failure is None or again.repeatable:
             return None  # the caller knew that it was executed, and had another reason to repeat it
-        return _after_failure(first, again, failure, _by(trace, group, again))
+        lost = next((write for write in group if write.seen is failure and _is_lost(failure)), None)
+        if lost is not None and not _share_key(lost, again):  # an equal write at the same time succeeded
+            return _after_lost_reply(trace, lost, again, _by(trace, lost, again))
+        return _after_failure(first, again, failure, _by(trace, previous, again))
     return None
 
 
@@ -161,9 +164,8 @@ def _after_kill(first: Write, again: Write, killed: Identified[SubjectKilled]) -
     return Observation(text, (*_ids(first, again), killed.id), severity)
 
 
-def _by(trace: EpisodeTrace, group: Sequence[Write], again: Write) -> str:
+def _by(trace: EpisodeTrace, before: Write, again: Write) -> str:
     """Say who sent the write again, after the request for it before; empty if that is unknown."""
-    before = group[group.index(again) - 1]
     by = repeated_text(trace, [(before.seen, again.seen)])
     return f", {by.partition(',')[0]}" if by else ""
 

@@ -26,14 +26,14 @@ _MAX_ALSO = 100
 """Links to further episodes of a card."""
 _WHO: Mapping[Layer, str] = {
     "model": "{model} asked for the call again",
-    "framework": "the agent's framework repeated it",
+    "step": "the agent repeated a larger step, by its own code or its framework",
     "code": "the agent's own code or HTTP client sent it again, with no model reply in between",
     "SDK": "the client's SDK sent it again",
 }
 _ACTOR_OF_LAYER: Mapping[Layer, str] = {
     "model": "model",
     "SDK": "agent's SDK",
-    "framework": "agent's framework",
+    "step": "agent's repeated step",
     "code": "agent's code or HTTP client",
 }
 _SCRIPTED = "lab's scripted model"

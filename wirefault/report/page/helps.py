@@ -88,9 +88,9 @@ LEGEND: tuple[tuple[str, str], ...] = (
     ("points", "Percentage points: from 80 % to 60 % is -20 points."),
     ("upstream said, agent got", "The reply as the tool or model sent it, and as the agent received it."),
     (
-        "SDK, code, framework, model",
-        "Who sent a request again: the client library, the agent's code, its framework,"
-        " or the model that asked for the call once more.",
+        "SDK, code, step, model",
+        "Who sent a request again: the client library, the agent's code, the code or a framework that"
+        " repeated a larger step, or the model that asked for the call once more.",
     ),
     (
         "HARM, RISK, WASTE, note",
