@@ -37,7 +37,8 @@ def test_each_experiment_is_listed_with_verdict_or_none(saved: SavedExperiment) 
     run_on_paper(saved, PaperEngine())
     assert status() == ("unknown", "none", "On paper")  # no fault was met
     (saved.folder / "verdict.json").write_text("{", encoding="utf-8")
-    assert status() == ("none yet", "-", "On paper") and last_run_of(logs, "On paper") is None
+    assert status()[0] == "unreadable" and status()[2].startswith("verdict.json: ")
+    assert last_run_of(logs, "On paper") is None
     (saved.folder / "plan.json").write_text("{", encoding="utf-8")
     assert saved_ids(logs) == [own] and status()[0] == "unreadable"
 

@@ -30,6 +30,7 @@ def test_streak_begins_where_the_latest_verdict_began() -> None:
     trend = Trend("t", [point(n, v) for n, v in enumerate(("held", "deviated", "held", "held"))])
     latest, since, counts = trend.streak(KEY)
     assert (latest, since.day, counts) == ("held", "2026-03-01 10:02", {"held": 3, "deviated": 1})
+    assert TrendPoint("planted", "held", {}, {}).day == "planted"
 
 
 def test_changed_prompts_are_named() -> None:

@@ -125,13 +125,17 @@ def trend_command(
 ) -> None:
     """Show how the statements of experiments fared over time. Runs nothing."""
     from wirefault.experiments.trend import read_trends
+    from wirefault.history.logs import strip_control
     from wirefault.report.page.trends import trend_content
     from wirefault.report.page.write import write_page_to
     from wirefault.report.terminal import plain_console
     from wirefault.report.trends import print_trends, trends_json
 
     environ = environ_below(out)
-    trends = read_trends(logs_in(environ), environ, title=title, tag=tag, last=last)
+    skipped: dict[str, str] = {}
+    trends = read_trends(logs_in(environ), environ, skipped, title=title, tag=tag, last=last)
+    for name, reason in skipped.items():
+        click.echo(strip_control(f"{name}: not shown: {reason}"), err=True)
     if not trends:
         raise InputError(f"{logs_in(environ)}: no experiment with a verdict has this title or tag")
     if html is not None:

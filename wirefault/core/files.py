@@ -29,13 +29,19 @@ class UnsafeFileError(UserError, OSError):
 
 
 def open_shared(
-    root: Path, path: Path, flags: int, mode: int = 0o666, *, allow_hard_links: bool = False
+    root: Path,
+    path: Path,
+    flags: int,
+    mode: int = 0o666,
+    *,
+    allow_hard_links: bool = False,
+    limit: int | None = None,
 ) -> int:
     """Return a descriptor of the regular file ``path`` below the folder ``root``; the caller closes it.
 
     With ``O_CREAT`` in ``flags``, create missing folders and the file with ``mode``. Raises
     ``UnsafeFileError`` for a link, a file that is not regular, several hard links (unless
-    ``allow_hard_links``), or an unexpected owner; otherwise ``OSError``.
+    ``allow_hard_links``), an unexpected owner, or more than ``limit`` bytes; otherwise ``OSError``.
     """
     with _parent_folder(root, path, make=bool(flags & os.O_CREAT)) as (folder, owners):
         try:
@@ -46,7 +52,10 @@ def open_shared(
             error.filename = str(path)
             raise
         try:
-            _check(os.fstat(descriptor), owners, path, allow_hard_links=allow_hard_links)
+            status = os.fstat(descriptor)
+            _check(status, owners, path, allow_hard_links=allow_hard_links)
+            if limit is not None and status.st_size > limit:
+                raise _too_large(path, limit)
         except UnsafeFileError:
             os.close(descriptor)
             raise
@@ -59,10 +68,10 @@ def read_shared(root: Path, path: Path, limit: int) -> bytes:
 
     Raises ``UnsafeFileError`` if the file is larger, and the errors of ``open_shared``.
     """
-    with os.fdopen(open_shared(root, path, os.O_RDONLY), "rb") as file:
+    with os.fdopen(open_shared(root, path, os.O_RDONLY, limit=limit), "rb") as file:
         data = file.read(limit + 1)
-    if len(data) > limit:
-        raise _unsafe(path, f"larger than {limit} bytes: the lab never writes such a file")
+    if len(data) > limit:  # it grew
+        raise _too_large(path, limit)
     return data
 
 
@@ -238,6 +247,10 @@ def _check(
         raise _unsafe(path, "one file under several names (hard links)")
     if status.st_uid not in owners:
         raise _unsafe(path, f"a file of user {status.st_uid}")
+
+
+def _too_large(path: Path, limit: int) -> UnsafeFileError:
+    return _unsafe(path, f"larger than {limit} bytes: the lab never writes such a file")
 
 
 def _unsafe(path: Path, what: str) -> UnsafeFileError:

@@ -29,6 +29,9 @@ def write_bundle(logs: Path, name: str, file: Path) -> Evidence:
                 _add(archive, logs, path)
     except FileExistsError:
         raise InputError(f"{file}: already exists; name another file, or remove it") from None
+    except UnsafeFileError:
+        file.unlink()
+        raise
     except OSError as error:
         raise InputError(f"{error.filename or file}: {error.strerror}") from None
     return evidence

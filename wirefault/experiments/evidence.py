@@ -248,12 +248,14 @@ def is_attempt_file(logs: Path, path: Path) -> bool:
 
 
 def open_recorded(logs: Path, path: Path) -> BufferedReader:
-    """Open a recorded file. Raises ``OSError`` for a link or a pipe.
+    """Open a recorded file. Raises ``OSError`` for a link, a pipe, or a file that no command could read.
 
-    Only a file of the subject may have several names: package managers make hard links.
+    Only a file of the subject may have any size, and several names: package managers make hard links.
     """
-    allow_hard_links = is_attempt_file(logs, path)
-    return os.fdopen(open_shared(logs, path, os.O_RDONLY, allow_hard_links=allow_hard_links), "rb")
+    is_subjects = is_attempt_file(logs, path)
+    limit = None if is_subjects else MAX_HISTORY_BYTES
+    descriptor = open_shared(logs, path, os.O_RDONLY, allow_hard_links=is_subjects, limit=limit)
+    return os.fdopen(descriptor, "rb")
 
 
 def _files(logs: Path, name: str) -> dict[str, Path]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from itertools import islice, takewhile
 from pathlib import Path
@@ -30,6 +32,7 @@ MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
 _ACTIVE_WITHIN_S = 60.0
 # of a history's file, at its beginning and at its end
 _MAX_END_BYTES = 1024 * 1024
+_TIME_OF_ID = re.compile(r"\d{8}-\d{6}(?=-)")
 _ShownT = TypeVar("_ShownT", bound=Struct)
 # a folder whose last change is older than the grain of the file system's clock
 _SETTLED_NS = 1_000_000_000
@@ -94,6 +97,17 @@ def lone_runs(logs: Path) -> list[str]:
     prefixes = tuple(start for name in experiments for start in (f"{name}-", f"{name}."))
     names = [name for name in recorded_runs(logs) if name not in experiments]
     return [name for name in names if not name.startswith((*prefixes, LIVE))]
+
+
+def started_text(name: str) -> str:
+    """Return the time in a recording's id as ``2026-11-27 02:16:04``; empty without one."""
+    match = _TIME_OF_ID.match(name)
+    if match is None:
+        return ""
+    try:
+        return str(datetime.strptime(match[0], "%Y%m%d-%H%M%S"))
+    except ValueError:
+        return ""
 
 
 def ids_by_age(logs: Path) -> list[str]:
@@ -179,8 +193,10 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
     try:
         document = read_document(logs, folder / VERDICT)
         verdict, worst = document["verdict"], document.get("worst")
-    except (OSError, ValueError, KeyError, TypeError):  # killed before or while writing
+    except FileNotFoundError:  # killed before
         verdict = worst = None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return ListedRun("unreadable", "-", tested, f"{VERDICT}: {error}")
     return _in_words(str(verdict or "none yet"), worst, tested, title)
 
 

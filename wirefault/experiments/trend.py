@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
 
 from wirefault.core.errors import UserError
-from wirefault.experiments.index import VERDICT, read_document, saved_ids
+from wirefault.experiments.index import VERDICT, read_document, saved_ids, started_text
 from wirefault.experiments.saved import SavedExperiment, load_saved
+from wirefault.history.reader import HistoryError
 from wirefault.judging.rates import Rate
 
 UNVERIFIED = "altered"
@@ -34,9 +35,8 @@ class TrendPoint:
 
     @property
     def day(self) -> str:
-        """The date and time of its id, ``2026-03-01 10:15``."""
-        date, time = self.id.split("-")[:2]
-        return f"{date[:4]}-{date[4:6]}-{date[6:8]} {time[:2]}:{time[2:4]}"
+        """The date and time of its id, ``2026-03-01 10:15``; an id without them as it is."""
+        return started_text(self.id)[:-3] or self.id
 
 
 @dataclass(frozen=True)
@@ -74,33 +74,39 @@ class Trend:
 
 
 def read_trends(
-    logs: Path, environ: Mapping[str, str], *, title: str = "*", tag: str = "", last: int = 30
+    logs: Path,
+    environ: Mapping[str, str],
+    skipped: dict[str, str],
+    *,
+    title: str = "*",
+    tag: str = "",
+    last: int = 30,
 ) -> list[Trend]:
     """Return the trends of the experiments with a verdict, those run last first.
 
+    ``skipped`` takes the recordings that cannot be read, with the reasons.
     ``title``: a pattern, ``*`` matches any part. ``tag``: only recordings with it. ``last``: so many of each.
     """
     of_title: dict[str, list[TrendPoint]] = {}
-    for saved in _saved(logs, environ):
-        experiment = saved.plan.experiment
-        if saved.plan.is_plain_run or not fnmatchcase(experiment.title.casefold(), title.casefold()):
-            continue
-        if (not tag or tag in experiment.tags) and (point := _point(saved)) is not None:
-            of_title.setdefault(experiment.title, []).append(point)
+    for name in sorted(saved_ids(logs)):
+        try:
+            saved = load_saved(logs, name, environ)
+            experiment = saved.plan.experiment
+            if saved.plan.is_plain_run or not fnmatchcase(experiment.title.casefold(), title.casefold()):
+                continue
+            if (not tag or tag in experiment.tags) and (point := _point(saved)) is not None:
+                of_title.setdefault(experiment.title, []).append(point)
+        except (UserError, HistoryError, OSError) as error:
+            skipped[name] = " ".join(str(error).split())
     trends = [Trend(name, points[-last:]) for name, points in of_title.items()]
     return sorted(trends, key=lambda trend: trend.points[-1].id, reverse=True)
 
 
-def _saved(logs: Path, environ: Mapping[str, str]) -> Iterator[SavedExperiment]:
-    for name in sorted(saved_ids(logs)):
-        try:
-            yield load_saved(logs, name, environ)
-        except (UserError, OSError):  # `wirefault list` names those that cannot be read
-            continue
-
-
 def _point(saved: SavedExperiment) -> TrendPoint | None:
-    """Return nothing without a verdict; an altered recording has no statements."""
+    """Return nothing without a verdict; an altered recording has no statements.
+
+    Raises ``UserError``, ``HistoryError`` and ``OSError``.
+    """
     tags = tuple(saved.plan.experiment.tags)
     if saved.evidence.alterations:
         return TrendPoint(saved.experiment_id, UNVERIFIED, {}, {}, tags)
@@ -114,8 +120,10 @@ def _point(saved: SavedExperiment) -> TrendPoint | None:
             for check in document["checks"]
         }
         verdict = document["verdict"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # killed before or while writing
+    except FileNotFoundError:  # killed before
         return None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{saved.folder / VERDICT}: cannot be read: {error}") from None
     if verdict is None:
         return None
     arms = [arm for arm in saved.plan.arms if saved.run_ids(arm)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from wirefault.core.errors import UserError
 from wirefault.core.files import open_shared, read_shared_tail
 from wirefault.core.interrupts import SignalFlag
 from wirefault.history.logs import strip_control
@@ -183,7 +184,7 @@ def end_group(process: Process) -> None:
         return
 
 
-class LabError(Exception):
+class LabError(UserError):
     """The lab could not start or lost a part; the message includes the part's last output."""
 
     def __init__(self, reason: str, details: str = "") -> None:

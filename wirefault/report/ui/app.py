@@ -11,13 +11,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import re
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -40,6 +38,7 @@ from wirefault.experiments.index import (
     recorded_runs,
     run_ids_of,
     saved_ids,
+    started_text,
 )
 from wirefault.experiments.recorded import open_recording
 from wirefault.history.reader import HistoryError
@@ -55,7 +54,6 @@ from wirefault.report.ui.lab import LabState, LabWatch
 _POLL_S, _LAB_POLL_S = 1.0, 0.5
 _MAX_PAGES = 16
 """Pages kept in memory."""
-_TIME_OF_ID = re.compile(r"\d{8}-\d{6}(?=-)")
 _MAX_RENDERED = 8
 _MAX_WATCHED = 20
 """Newest recordings whose files the list watches."""
@@ -192,17 +190,6 @@ class Runs:
         """The figures of the episodes that a page of this state shows, by number; None if not kept."""
         page = self._pages.get((name,))
         return page.rendered.get(state) if page else None
-
-
-def started_text(name: str) -> str:
-    """Return the time in a recording's id as ``2026-11-27 02:16:04``; empty without one."""
-    match = _TIME_OF_ID.match(name)
-    if match is None:
-        return ""
-    try:
-        return str(datetime.strptime(match[0], "%Y%m%d-%H%M%S"))
-    except ValueError:
-        return ""
 
 
 def _state_text(signature: _Signature) -> str:
