@@ -19,7 +19,13 @@ from wirefault.experiments.search.limit import LimitSearch
 from wirefault.experiments.search.minimise import Smallest, Terms
 from wirefault.experiments.search.pairs import Factor, by_link, covering_rows, factors_of, with_row
 from wirefault.experiments.search.run_search import SearchResult, dosed_arm
-from wirefault.experiments.search.trials import base_arm, check_failures, planned_search, search_plan
+from wirefault.experiments.search.trials import (
+    MIN_CONTROLS,
+    base_arm,
+    check_failures,
+    planned_search,
+    search_plan,
+)
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
@@ -242,4 +248,4 @@ def plan_explain(
         plan, experiment=experiment, prompts=(prompt,), arms=(control,), perturbed={}, source=None
     )
     terms |= {"outcome": facts.outcome, "faults": list(names)}
-    return replace(planned_search(planned, base, "explain", terms, 1), prompts=(prompt,))
+    return planned_search(planned, base, "explain", terms, MIN_CONTROLS)
