@@ -2,6 +2,7 @@
 # Orders two mugs with curl. Arguments: the model's address, another model's, the shop's.
 set -uo pipefail
 models=("$1" "$2") shop=$3 key="order-$$-$(date +%s%N)" order=""
+resting=$(mktemp) && trap 'rm -f "$resting"' EXIT
 tools='[{"type":"function","function":{"name":"place_order","parameters":{"type":"object"}}}]'
 messages='{"role":"user","content":"Order two mugs"}'
 try() { # curl retries 5xx, 429 and timeouts; other refusals (22) are final
@@ -12,11 +13,12 @@ try() { # curl retries 5xx, 429 and timeouts; other refusals (22) are final
   return 1
 }
 
-ask() { # prints the first reply that has a known call or an answer; a model is asked once
+ask() { # prints the first reply that has a known call or an answer; a model that failed is not asked again
   local reply
   for model in "${models[@]}"; do
+    grep -qxF "$model" "$resting" && continue
     reply=$(curl -fsS --max-time 3 -H 'Content-Type: application/json' "$model/chat/completions" \
-      -d "{\"model\":\"m\",\"tools\":$tools,\"messages\":[$messages]}") || continue
+      -d "{\"model\":\"m\",\"tools\":$tools,\"messages\":[$messages]}") || { echo "$model" >>"$resting"; continue; }
     reply=$(tr -d '\n' <<<"$reply")
     if grep -Eq '"name": *"(get_price|place_order)"' <<<"$reply"; then
       grep -Eq '"arguments": *"\{[^}]*\}"' <<<"$reply" && printf '%s' "$reply" && return
