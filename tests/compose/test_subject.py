@@ -108,7 +108,8 @@ def test_subject_calls_cross_lab_by_ingress_and_address(lab: Lab) -> None:
 
 
 def test_both_calls_are_faulted(lab: Lab) -> None:
-    lab.compose("run --rm -e TOXIC_PROB=0 -e ERROR_PROB=1 -e SEED=1 agent")
+    done = lab.play("docker compose run --rm -e TOXIC_PROB=0 -e ERROR_PROB=1 -e SEED=1 agent")
+    assert done.returncode in (0, 1), done.stderr  # whether quick tries are a retry storm is decided by pauses
     struck = {exchange.link for exchange in exchanges(lab) for fault in exchange.faults if fault.injected}
     assert struck == set(AT_THE_SUBJECT)
     lab.compose("run --rm -e TOXIC_PROB=1 -e TOXICS=timeout:300 -e ERROR_PROB=0 -e SEED=1 agent")

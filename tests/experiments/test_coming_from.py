@@ -261,7 +261,7 @@ def test_page_names_are_parts_of_report() -> None:
     for span in spans:
         exec(span, names)
     [row] = [row for row in rows("Metrics and reports") if "history[CallRecord]" in row[0]]
-    assert {*row[2]} <= {*vars(episode.metrics.history[0])}
+    assert {*row[2]} <= {*episode.metrics.history[0].__struct_fields__}
     assert (episode.metrics.calls, episode.metrics.failed_calls) == (4, 1)
     assert (episode.metrics.tokens_in, episode.metrics.tokens_out) == (6, 4)
     assert [*episode.metrics.calls_by_link.values()] == [2, 2]

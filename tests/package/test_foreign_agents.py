@@ -115,7 +115,7 @@ def test_core_tests_foreign_agents_without_packages_of_lab(foreign: Core, import
         printed = foreign.code("exec", "--scripted", "--tap", tap, *lost, *command, code=1)
         assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(printed.split())
         assert orders.count(("POST", "/orders")) == 2 * number
-    printed = foreign.code("run", *lost, "--toxic-prob", "0", "--error-prob", "0")
+    printed = foreign.code("run", *lost, "--toxic-prob", "0", "--error-prob", "0", code=1)
     assert re.search(r"no charts: charts need matplotlib: .*pip install .*\[lab\]", printed), printed
     assert orders.count(("POST", "/orders")) == 6
     assert "deviated" in foreign.code("run", "lost.yaml", "--workers", "2", code=1)

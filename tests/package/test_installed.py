@@ -139,7 +139,8 @@ def test_init_does_not_overwrite_and_cleans_up(installed: Environment, tmp_path:
 
 def test_init_folder_has_files_for_image_and_containers(installed: Environment, tmp_path: Path) -> None:
     installed.must_run(tmp_path, "lab", "init")
-    copied = re.findall(r"^COPY (?!--from)(\S+) ", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    lines = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    copied = [name for line in lines for name in line.split()]
     compose = (ROOT / "docker-compose.yaml").read_text(encoding="utf-8")
     mounted = re.findall(r'"\./(?:\$\{\w+:-)?([\w/.]+)\}?', compose) + re.findall(r"- \./([\w]+):", compose)
     assert {"wirefault", "requirements.lock"} < set(copied) and {"state", "agent/prompts.json"} < set(mounted)
