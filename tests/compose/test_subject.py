@@ -109,7 +109,7 @@ def test_subject_calls_cross_lab_by_ingress_and_address(lab: Lab) -> None:
 
 def test_both_calls_are_faulted(lab: Lab) -> None:
     done = lab.play("docker compose run --rm -e TOXIC_PROB=0 -e ERROR_PROB=1 -e SEED=1 agent")
-    assert done.returncode in (0, 1), done.stderr  # whether quick tries are a retry storm is decided by pauses
+    assert done.returncode in (0, 1), done.stderr  # by their pauses quick tries may be a retry storm
     struck = {exchange.link for exchange in exchanges(lab) for fault in exchange.faults if fault.injected}
     assert struck == set(AT_THE_SUBJECT)
     lab.compose("run --rm -e TOXIC_PROB=1 -e TOXICS=timeout:300 -e ERROR_PROB=0 -e SEED=1 agent")
