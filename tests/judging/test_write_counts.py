@@ -2,10 +2,21 @@
 
 import pytest
 
-from tests.judging.oracle.histories import ASK_BOB, episode, exchange, fault_met, message_sent, world
+from tests.judging.findings.traced import request
+from tests.judging.oracle.histories import (
+    ASK_BOB,
+    episode,
+    exchange,
+    fault_met,
+    message_sent,
+    run_started,
+    world,
+)
+from tests.support import replace
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.trace import episode_trace
-from wirefault.judging.writes import write_counts
+from wirefault.judging.writes import write_counts, writes_in
+from wirefault.wiring.links import PYTHON, Link, Links
 
 LOST = {"status": None, "upstream_status": 201, "complete": (True, False)}
 
@@ -54,3 +65,31 @@ def test_repetition_alone_is_not_duplicate():
     twice = [write(103.0, **LOST), write(104.0)]
     assert judge_episode(episode(*twice)).outcome == "unjudged"
     assert judge_episode(episode(*twice, world(message_sent()), expect=ASK_BOB)).world == "as_asked"
+
+
+FUNCTIONS = Link("functions", PYTHON, found=True)
+LISTED = Link("functions", PYTHON, writes=("notify",), writes_declared=True)
+MARKED = {"write": True}
+
+
+@pytest.mark.parametrize(
+    ("link", "call", "inside", "names"),
+    [
+        (FUNCTIONS, {"target": "/notify"}, None, ["notify"]),
+        (FUNCTIONS, {"target": "/get_price"}, None, []),
+        (FUNCTIONS, {"target": "/get_ticket", **MARKED}, None, ["get_ticket"]),
+        (FUNCTIONS, {"target": "/stock", "method": "QUERY"}, None, []),
+        (FUNCTIONS, {"target": "/notify"}, "POST", ["POST /orders"]),
+        (FUNCTIONS, {"target": "/notify"}, "GET", []),
+        (FUNCTIONS, {"target": "/notify", **MARKED}, "GET", ["notify"]),
+        (FUNCTIONS, {"target": "/notify", **MARKED}, "POST", ["POST /orders"]),
+        (LISTED, {"target": "/stock"}, None, []),
+        (LISTED, {"target": "/notify", **MARKED}, None, ["notify"]),
+    ],
+)
+def test_function_is_a_write_unless_it_reads_or_its_requests_count(link, call, inside, names):
+    shop = Link("shop", "http://127.0.0.1:9000", found=True)
+    of_function = request(0.0, link="functions", seconds=0.5, **call)
+    within = [request(0.1, method=inside)] if inside else []
+    started = replace(run_started(1), links=Links((link, shop)).dump())
+    assert [write.name for write in writes_in(episode_trace([started, of_function, *within]))] == names

@@ -86,7 +86,7 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
     send requests themselves.
     """
     all_requests = [request for request in trace.requests if request.attempt == 1 and request.exchange]
-    requests = [request for request in all_requests if not _sends_requests(request, all_requests)]
+    requests = [each for each in all_requests if not (each.within and each.link and each.link.found)]
     writes = {id(write.request): write for write in writes_in(trace)}
     seen: dict[CallKey, dict[tuple[str, int], int]] = {}
     calls: list[Call] = []
@@ -193,17 +193,6 @@ def identify_call(exchange: Exchange) -> tuple[str, Mapping[str, Any]] | None:
         if value and (field_name == "operationName" or "jsonrpc" in body):
             return f"{name} {value}", {**only, "json": {field_name: value}}
     return name, only
-
-
-def _sends_requests(request: Request, others: Iterable[Request]) -> bool:
-    """Whether it is a function that was found at run time, and during which another request began."""
-    if request.link is None or not (request.link.is_in_process and request.link.found):
-        return False
-    return any(
-        request.start < other.start < request.end
-        for other in others
-        if other.link is None or not other.link.is_in_process
-    )
 
 
 def _asks_no_model(request: Request, exchange: Exchange) -> bool:

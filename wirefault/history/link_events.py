@@ -127,7 +127,7 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
     left_ms: Clock = 0.0
     # empty in old histories
     dialect: str = ""
-    # the wiring declares the call as a write
+    # the wiring declares the call as a write, or the subject marks its function as one
     write: bool = False
     # identifies a repetition to the upstream: (X-)Idempotency-Key, or the field that the wiring names
     key: str = ""

@@ -89,6 +89,7 @@ class Request:
     replies_are_lost: bool | None = False  # by a toxic that stops every reply; None if it may stop some
     tls: Literal["", "fresh", "kept"] = ""  # the connection's TLS, if the gateway has no record
     read_only_tools: frozenset[str] = frozenset()  # those that the MCP server of the link annotates so
+    within: tuple[Request, ...] = ()  # of a function: the requests that began while it ran
 
     @property
     def attempt(self) -> int:
@@ -195,15 +196,20 @@ class Request:
 
     @cached_property
     def is_write(self) -> bool:
-        """Whether it changes state: its caller says so, or ``wiring.write_requests.is_write`` does."""
+        """Whether it changes state: its caller says so, or ``wiring.write_requests.is_write`` does.
+
+        A function that is declared nowhere and sends requests is no write: these may be.
+        """
         if isinstance(self.caller_record, ToolTry) and self.caller_record.write:
             return True
         exchange = self.exchange
         if exchange is None or self.of_model:
             return False
+        if any(request.is_write for request in self.within):
+            return False  # the request is the write
         if exchange.write:
             return True
-        return is_write(
+        return not self.within and is_write(
             self.link or Link(exchange.link, _SOME_SERVER), sent_request(exchange), self.read_only_tools
         )
 

@@ -220,7 +220,7 @@ class EpisodeTrace:
                 else:
                     callers[place] = Identified(id, event)
         seen = [self._request(exchange, callers.get(place)) for place, exchange in enumerate(exchanges)]
-        return [*seen, *(self._request(None, record) for record in unseen)]
+        return _with_inner([*seen, *(self._request(None, record) for record in unseen)])
 
     def _request(
         self, exchange: Identified[Exchange] | None, record: Identified[CallerRecord] | None
@@ -270,6 +270,23 @@ class EpisodeTrace:
             for connection in self.connections
             if (connection.attempt, connection.link) == (request.attempt, request.link_name)
         )
+
+
+def _with_inner(requests: Sequence[Request]) -> list[Request]:
+    """Note for each call of a function the requests that began while it ran, which it may have sent."""
+    others = [request for request in requests if not request.is_of_function]
+    if len(others) == len(requests):
+        return others
+    return [
+        replace(call, within=tuple(each for each in others if _is_within(each, call)))
+        if call.is_of_function
+        else call
+        for call in requests
+    ]
+
+
+def _is_within(request: Request, call: Request) -> bool:
+    return request.attempt == call.attempt and call.start <= request.start <= call.end
 
 
 def _tool_list(exchange: Exchange) -> str:

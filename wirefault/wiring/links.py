@@ -95,8 +95,8 @@ class Link:
 
     @property
     def is_in_process(self) -> bool:
-        """Return whether its calls are of functions of the subject's own processes: ``POST /NAME`` if the
-        function is marked as a write, else ``QUERY /NAME``.
+        """Return whether its calls are of functions of the subject's own processes: ``QUERY /NAME`` if the
+        function is marked as a read, else ``POST /NAME``.
         """
         return self.upstream == PYTHON
 
@@ -125,8 +125,6 @@ class Link:
         call = tool if self.dialect == MCP.name else f"{method.upper()} {path}"
         if self.is_in_process:
             call = unquote(path[1:])
-            if method == "POST":
-                return True
         calls = (call, f"{call} {operation}") if operation else (call,)
         return any(fnmatchcase(call, pattern) for call in calls for pattern in self.writes)
 

@@ -1,8 +1,9 @@
 """Which requests change state. Pure.
 
 A POST, PUT, PATCH or DELETE is a write, and so is a call of an MCP tool that is not annotated as read-only,
-unless its name or body says that it only reads. A wiring corrects that: where it declares the writes of a
-link, its list decides. The gateway, the judge and the audit all ask ``is_write``.
+or of a function that is not marked as a read, unless its name or body says that it only reads. A wiring
+corrects that: where it declares the writes of a link, its list decides. The gateway, the judge and the audit
+all ask ``is_write``.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def seen_uses(requests: Sequence[Request], *, has_model: bool) -> ToolUses:
     requested = of_mcp.union(use.tool for use in uses)
     functions = [use for use in map(_of_function, requests) if use is not None and use.tool not in requested]
     names = frozenset(use.tool for use in functions)
-    if partly := names & {call.name for call in requests if _sends_requests(call, requests)}:
+    if partly := names & {call.name for call in requests if call.within}:
         gap = (
             gap or f"after a first call only the requests that {', '.join(sorted(partly))} sends are recorded"
         )
@@ -128,13 +128,6 @@ def _of_function(request: Request) -> ToolUse | None:
     except ValueError:
         arguments = None
     return ToolUse(request.name, arguments, request.start, request.ids)
-
-
-def _sends_requests(call: Request, requests: Sequence[Request]) -> bool:
-    """Whether it calls a function during which there was a request on another link."""
-    return call.is_of_function and any(
-        not other.is_of_function and call.start <= other.start <= call.end for other in requests
-    )
 
 
 def _offered(request: Request) -> Iterator[str]:

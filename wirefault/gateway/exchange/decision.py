@@ -228,7 +228,9 @@ def is_write(exchange: Exchange) -> bool:
 
     A fault may have changed it, but whether it writes stays the same.
     """
-    return write_requests.is_write(
+    if exchange.is_marked_write:
+        return True
+    return not exchange.has_sent_requests and write_requests.is_write(
         exchange.listener.link, _client_request(exchange), _read_only_tools(exchange)
     )
 

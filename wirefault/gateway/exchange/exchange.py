@@ -32,7 +32,7 @@ from wirefault.gateway.http1.heads import RequestHead, read_header
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
 from wirefault.history.events import ShadowMet
 
-SENDS_HEADER = "tool-sends"
+SENDS_HEADER, WRITES_HEADER = "tool-sends", "tool-writes"
 MAX_FINGERPRINTED = 256 * 1024
 
 
@@ -240,6 +240,18 @@ class Exchange:
             return False
         sends = self.origin.run.function_sends.get(self.path)
         return sends if sends is not None else bool(read_header(self.head, SENDS_HEADER))
+
+    @property
+    def is_marked_write(self) -> bool:
+        """Whether it calls a function that the subject marks as a write."""
+        return self.listener.link.is_in_process and bool(read_header(self.head, WRITES_HEADER))
+
+    @property
+    def has_sent_requests(self) -> bool:
+        """Whether it calls a function that has sent a request in this run."""
+        run = self.origin.run
+        is_function = self.listener.link.is_in_process
+        return run is not None and is_function and run.function_sends.get(self.path, False)
 
     def begin_function(self) -> None:
         """It is carried out from now on."""

@@ -219,6 +219,8 @@ def _wire_fields(exchange: Exchange) -> dict[str, Any]:
         fields["tls"] = exchange.tls
     if listener.link.writes or listener.link.key or head.noted:
         fields |= _write_fields(exchange, listener.link)
+    if exchange.is_marked_write:
+        fields["write"] = True
     if head.trace_at and exchange.origin.identity != "baggage":
         fields |= _trace_field(head)
     if head.noted or "?" in head.target:

@@ -67,9 +67,10 @@ class _Call:
         self.reply = Incoming()
         self.outcome: _Outcome | None = None
 
-    def request(self, token: str, *, writes: bool) -> bytes:
-        method = "POST" if writes else "QUERY"
-        return request_bytes(method, self._path, token, self._arguments.body, may_send=self._may_send)
+    def request(self, token: str, *, writes: bool | None) -> bytes:
+        marks = {"Tool-Sends": self._may_send, "Tool-Writes": bool(writes)}
+        method = "QUERY" if writes is False else "POST"
+        return request_bytes(method, self._path, token, self._arguments.body, marks)
 
     def take_return(self, data: bytes) -> list[tuple[tuple[Any, ...], Mapping[str, Any]]]:
         """Take bytes of the return connection; return the arguments of each execution that they ask for.
@@ -129,7 +130,12 @@ class _Call:
 
 
 def call_function(
-    function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any], *, writes: bool
+    function: Callable[..., Any],
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    *,
+    writes: bool | None,
 ) -> Any:
     """Call it through the lab if there is one; the function runs in this thread and context."""
     where = place()
@@ -153,7 +159,7 @@ def call_function(
     return call.result()
 
 
-def _exchange(call: _Call, caller: Caller, function: Callable[..., Any], *, writes: bool) -> None:
+def _exchange(call: _Call, caller: Caller, function: Callable[..., Any], *, writes: bool | None) -> None:
     caller.set_blocking(True)
     watched = [caller.calls, caller.returns]
     try:
@@ -186,7 +192,7 @@ async def call_coroutine(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     *,
-    writes: bool,
+    writes: bool | None,
 ) -> Any:
     """Call a coroutine function through the lab; it runs in this task and context."""
     where = place()
@@ -225,7 +231,7 @@ async def _exchange_async(
     caller: Caller,
     function: Callable[..., Awaitable[Any]],
     *,
-    writes: bool,
+    writes: bool | None,
 ) -> None:
     caller.set_blocking(False)
     returns_open = True

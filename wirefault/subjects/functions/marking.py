@@ -24,22 +24,25 @@ def tool(function: _F) -> _F: ...
 
 
 @overload
-def tool(*, writes: bool = False, name: str = "") -> Callable[[_F], _F]: ...
+def tool(*, writes: bool | None = None, name: str = "") -> Callable[[_F], _F]: ...
 
 
-def tool(function: _F | None = None, *, writes: bool = False, name: str = "") -> _F | Callable[[_F], _F]:
+def tool(
+    function: _F | None = None, *, writes: bool | None = None, name: str = ""
+) -> _F | Callable[[_F], _F]:
     """Mark a function, a coroutine function or a method as a tool: inside a lab its calls can be broken.
 
-    Outside a lab it is called as before. ``writes``: it changes something, so that carrying it out twice
-    matters. ``name``: the tool's name in the lab, by default the function's. The function always runs in its
-    caller's own thread or task and context. A generator is broken at its call only.
+    Outside a lab it is called as before. ``writes``: whether it changes something, so that carrying it out
+    twice matters; by default it does, unless it has the name of a read or it sends requests. ``name``: the
+    tool's name in the lab, by default the function's. The function always runs in its caller's own thread or
+    task and context. A generator is broken at its call only.
     """
     if function is None:
         return lambda decorated: marked(decorated, name, writes=writes)
     return marked(function, name, writes=writes)
 
 
-def marked(function: _F, name: str = "", *, writes: bool = False) -> _F:
+def marked(function: _F, name: str = "", *, writes: bool | None = None) -> _F:
     """Return the function as a tool; unchanged if it is one already."""
     if is_marked(function):
         return function
@@ -74,7 +77,7 @@ def marked_method(method: _F) -> _F:
             return method(self, *args, **kwargs)
         token = _calling.set((*calling, id(self)))
         try:
-            return call_function(method, str(self.name), (self, *args), kwargs, writes=False)
+            return call_function(method, str(self.name), (self, *args), kwargs, writes=None)
         finally:
             _calling.reset(token)
 
@@ -84,7 +87,7 @@ def marked_method(method: _F) -> _F:
             return await method(self, *args, **kwargs)
         token = _calling.set((*calling, id(self)))
         try:
-            return await call_coroutine(method, str(self.name), (self, *args), kwargs, writes=False)
+            return await call_coroutine(method, str(self.name), (self, *args), kwargs, writes=None)
         finally:
             _calling.reset(token)
 

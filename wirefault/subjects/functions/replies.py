@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import urllib.error
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from email.message import Message
 from io import BytesIO
 from typing import Any
@@ -106,11 +106,11 @@ class Incoming:
         return b""
 
 
-def request_bytes(method: str, path: str, token: str, body: bytes, *, may_send: bool) -> bytes:
-    """Return the request that calls a function. ``may_send``: its code may send requests."""
-    sends = "Tool-Sends: maybe\r\n" if may_send else ""
+def request_bytes(method: str, path: str, token: str, body: bytes, marks: Mapping[str, bool]) -> bytes:
+    """Return the request that calls a function. ``marks``: headers that say something about it if true."""
+    lines = "".join(f"{name}: yes\r\n" for name, holds in marks.items() if holds)
     head = (
-        f"{method} {path} HTTP/1.1\r\nHost: functions\r\nTool-Caller: {token}\r\n{sends}"
+        f"{method} {path} HTTP/1.1\r\nHost: functions\r\nTool-Caller: {token}\r\n{lines}"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     return head.encode("latin-1") + body
