@@ -71,6 +71,7 @@ class FaultAccount:
     why_not: dict[str, int] = field(default_factory=dict)  # why some were not observed
     always_on: AlwaysOn | None = None  # for an entry that every eligible request must meet
     because: str = ""  # the failure of the lab
+    given_up: int = 0  # how many delays the client did not wait for
 
     @property
     def name(self) -> str:
@@ -277,6 +278,7 @@ def _row(
         why_not=dict(sorted(why_not.items())),
         always_on=always_on,
         because=because,
+        given_up=sum(record.client_gave_up for record in records),
     )
 
 

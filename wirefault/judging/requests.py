@@ -250,6 +250,11 @@ class Request:
         return self.replies_are_lost
 
     @property
+    def client_gave_up(self) -> bool:
+        """Whether the client itself left before the reply was complete: no toxic ended its connection."""
+        return self.exchange is not None and self.exchange.client_left and self.replies_are_lost is False
+
+    @property
     def status(self) -> int | None:
         """The status that the caller got; None if it got no reply, or if that is unknown."""
         if self.reply_lost is not False:

@@ -269,6 +269,8 @@ def _reasons(row: FaultAccount) -> Iterator[str]:
     for side, words in _SHOWN_BY.items():
         if count := row.delivered_by.get(side):
             yield words if count == sum(row.delivered_by.values()) else f"{words} x{count}"
+    if row.given_up:
+        yield f"the client gave up during {row.given_up} of {row.injected}"
     # the sentence below says the same in words
     whys = {why: count for why, count in row.why_not.items() if row.met is not None or why != "no_record"}
     yield from (f"{why} x{count}" for why, count in whys.items())

@@ -93,9 +93,18 @@ def test_undeclared_write():
     assert len(write_repeated(lost(**post), request(0.4, **post), links=Links([CRM]))) == 1
 
 
-def test_repeated_delete_is_note():
+@pytest.mark.parametrize("first", [{"complete": (True, False)}, {"status": 500, "upstream_status": 204}])
+@pytest.mark.parametrize(("method", "severity"), [("DELETE", "note"), ("PUT", "note"), ("POST", "harmful")])
+def test_repetition_of_an_executed_write_is_a_note_where_http_allows_it(first, method, severity):
+    sent = {"method": method, "target": "/orders/17", "link": "crm"}
+    events = [lost(**sent, **first), request(0.4, **sent)]
+    [finding] = rule_findings(WRITE_REPEATED, *events, links=Links([CRM]))
+    assert finding.severity == severity
+    assert ("the second changes nothing more" in finding.text) == (severity == "note")
+
+
+def test_repeated_delete_that_may_not_have_been_executed_is_no_finding():
     delete = {"method": "DELETE", "target": "/orders/17"}
-    assert "the second changes nothing more" in write_repeated(lost(**delete), request(0.4, **delete))[0]
     assert write_repeated(lost(**delete, status=None), request(0.4, **delete)) == []
 
 
@@ -210,8 +219,8 @@ def test_client_timeout_before_slow_server_replies():
         0, status=None, seconds=2, complete=(True, False), client_left=True, left_ms=1000.0, **GAVE
     )
     assert write_repeated(slow, request(1.1, status=201)) == [
-        "POST /orders was sent again 100 ms after its reply was lost, by the client; both were"
-        " executed, with no Idempotency-Key"
+        "POST /orders was sent again 100 ms after the client had given up on it, 1 s after it was sent,"
+        " by the client; both were executed, with no Idempotency-Key"
     ]
 
 
@@ -233,7 +242,8 @@ def test_backend_call_after_tool_caller_left_is_same_write():
     calls = [request(0, **left, **call), request(4, seconds=0.3, **call)]
     orders = [request(at, fingerprint="order", status=201) for at in (2, 4.1)]
     [text] = write_repeated(*calls, *orders, links=links)
-    assert text.startswith("add_order was sent again 3 s after its reply was lost; both were executed")
+    given_up = "after the client had given up on it, 1 s after it was sent"
+    assert text.startswith(f"add_order was sent again 3 s {given_up}; both were executed")
 
 
 WORLD = [message_sent("Alice", key=f"k{number}") for number in range(6)]

@@ -183,6 +183,7 @@ def _fault_record(trace: EpisodeTrace, exchange: Exchange, fault: FaultMet) -> F
             _try_evidence(request, shows=shows, explains=_fault_explains(fault, request))
             for request, shows in zip(tries, signatures, strict=True)
         ),
+        client_gave_up=fault.injected and 0 < exchange.left_ms < fault.delay_ms,
     )
 
 

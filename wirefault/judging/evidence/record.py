@@ -67,6 +67,7 @@ class FaultRecord:
     stream: str | None = None  # the toxic's direction; None for a fault of the gateway
     attributes: Mapping[str, Any] = field(default_factory=dict)  # the toxic's, or the gateway's evidence
     tries: tuple[TryEvidence, ...] = ()
+    client_gave_up: bool = False  # during its delay
 
     def reached(self, stage: FaultStage) -> bool:
         return STAGES.index(stage) <= STAGES.index(self.stage)

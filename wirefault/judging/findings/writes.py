@@ -20,6 +20,7 @@ from wirefault.judging.writes import Write, writes_in
 
 # The object may already exist, or already be gone, as the user asked.
 MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
+_CHANGES_NOTHING = ", and by HTTP's definition the second changes nothing more"
 _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 _PREPARING_CALL = re.compile(
     r"(?:^|[/_.: -])(?:search|query|queries|find|lookup|list|get|read|fetch|graphql|validate|preview|quote"
@@ -87,7 +88,7 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             continue  # the caller saw an error from the upstream
         # without a failure between these two, ``following`` is a second write and ``again`` is a try of it
         failure = _failure_between(trace, first, following)
-        if failure is None or again.repeatable:
+        if failure is None or (again.repeatable and failure is not first.seen):
             return None  # the caller knew that it was executed, and had another reason to repeat it
         lost = next((write for write in group if write.seen is failure and _is_lost(failure)), None)
         if lost is not None and not _share_key(lost, again):  # an equal write at the same time succeeded
@@ -112,11 +113,14 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write, by: str) 
         return None
     killed = next((each for each in trace.kills if _cuts(each.event, first, again)), None)
     because = ", because the subject was killed and resumed" if killed else by
-    after = f"was sent again {_gap(first, again)} after its reply was lost{because}"
+    seen, lost = first.seen, "its reply was lost"
+    if seen.client_gave_up and not killed:
+        lost = f"the client had given up on it, {span_in_words(seen.end - seen.start)} after it was sent"
+    after = f"was sent again {_gap(first, again)} after {lost}{because}"
     done = "both were executed" if both else "it may have been executed twice"
     ids = (*_ids(first, again), *([killed.id] if killed else []))
     if first.repeatable:
-        text = f"{first.name} {after}; {done}, and by HTTP's definition the second changes nothing more"
+        text = f"{first.name} {after}; {done}{_CHANGES_NOTHING}"
         return Observation(text, ids, "note")
     severity: Severity = "harmful" if both else "risky"
     return Observation(f"{first.name} {after}; {done}, {_keys(again)}", ids, severity)
@@ -129,6 +133,9 @@ def _after_failure(first: Write, again: Write, failure: Request, by: str) -> Obs
     else:
         after = f"was sent again {_gap(first, again)} after it had succeeded, because {_failed(failure)}"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
+    if again.repeatable:
+        text = f"{first.name} {after}{by}; {done}{_CHANGES_NOTHING}"
+        return Observation(text, _ids(first, again, failure), "note")
     text = f"{first.name} {after}{by}; {done}, {_keys(again)}"
     severity: Severity = "harmful" if again.fate == "executed" else "risky"
     return Observation(text, _ids(first, again, failure), severity)
@@ -258,8 +265,8 @@ WRITE_REPEATED = Rule(
         "key by which the upstream could recognize the repetition. Either the first reply did not reach the "
         "caller, or the first was executed, and the caller got an error for it or another request failed "
         "before the repetition. The finding is `harmful` if both were executed, `risky` if one of them may "
-        "not have been, and after a lost reply a `note` for PUT and DELETE, which HTTP allows to be "
-        "repeated. Two calls are the same if they have the same method, path and body, apart from generated "
+        "not have been, and a `note` for PUT and DELETE, which HTTP allows to be repeated (not if only "
+        "another request failed). Two calls are the same if they have the same method, path and body, apart from generated "
         "ids, timestamps and idempotency fields. A request was executed if the upstream answered 2xx, 301, "
         "302 or 303 (an MCP tool: with a result); without an answer, the lab's own services show it. Rows "
         "from a probe of the world count more than the answers."
