@@ -110,7 +110,7 @@ def test_client_timeout_before_slow_shop_repeats_order(lab: Lab, shop: Shop) -> 
     until(lambda: len(shop.orders) == 2)
     lab.settle()
     [finding] = findings_in([replace(run_started(1), links=lab.topology.links.dump()), *lab.recorded()])
-    assert finding.rule == "write_repeated" and "after its reply was lost" in finding.text
+    assert finding.rule == "write_repeated" and "after the client had given up on it" in finding.text
 
 
 def test_single_order_is_as_asked(lab: Lab, shop: Shop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -157,7 +158,7 @@ def _postgresql(sql: SqlSpec, timeout: float) -> list[Mapping[str, Any]]:
         raise HookFailed(f"PostgreSQL: no connection: {type(error).__name__}") from None
     try:
         with closing(connection), connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = {int(timeout * 1000)}")
+            cursor.execute(f"SET statement_timeout = {math.ceil(timeout * 1000)}")
             cursor.execute(sql.query)
             names = [column.name for column in cursor.description or ()]
             rows = cursor.fetchall() if names else []

@@ -31,6 +31,11 @@ class LatencyToxic(Toxic):
     lets_requests_pass = True
     buffer_chunks = 1024
 
+    def problem(self, values: Mapping[str, int]) -> str | None:
+        if values["jitter"] > values["latency"]:
+            return f"jitter must be at most latency ({values['latency']}): a delay cannot be negative"
+        return None
+
     def observed(self, stream: str, attributes: Mapping[str, int], tried: ObservedTry) -> bool:
         """The client's time minus the gateway's is about the minimum delay, or the client's timeout.
 

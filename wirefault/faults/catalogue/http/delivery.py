@@ -207,11 +207,11 @@ class Delay(Fault):
 
     The upstream executes the request even if the client has given up: a write after a timeout. Kinds:
     ``fixed`` (``ms``), ``uniform`` (``ms`` ± ``spread_ms``), ``jitter`` (normal distribution around ``ms``
-    with standard deviation ``spread_ms``), ``exponential`` (mean ``ms``), ``spike`` (``ms``, or ``spike_ms``
-    with probability ``spike_chance``), ``degrading`` (``ms``, plus ``step_ms`` for every earlier logical call
-    in the episode). Presets: ``good`` (jitter 20 ± 5 ms), ``moderate`` (jitter 150 ± 50 ms), ``poor``
-    (exponential, mean 800 ms, at most 8 s), ``degrading`` (50 ms, plus 200 ms per call, at most 10 s),
-    ``spiky`` (30 ms, on average every tenth 3 s). Delays of several faults add up.
+    with standard deviation ``spread_ms``; 0 where that is negative), ``exponential`` (mean ``ms``), ``spike``
+    (``ms``, or ``spike_ms`` with probability ``spike_chance``), ``degrading`` (``ms``, plus ``step_ms`` for
+    every earlier logical call in the episode). Presets: ``good`` (jitter 20 ± 5 ms), ``moderate`` (jitter 150
+    ± 50 ms), ``poor`` (exponential, mean 800 ms, at most 8 s), ``degrading`` (50 ms, plus 200 ms per call, at
+    most 10 s), ``spiky`` (30 ms, on average every tenth 3 s). Delays of several faults add up.
     """
 
     name = "delay"
@@ -242,6 +242,14 @@ class Delay(Fault):
         if self.max_ms is not None and self.max_ms < least:
             raise ValueError(
                 f"max_ms ({self.max_ms:g}) is below {name} ({least:g}): it would shorten each delay"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _no_negative_delay(self) -> Delay:
+        if self.kind == "uniform" and self.spread_ms > self.ms:
+            raise ValueError(
+                f"spread_ms ({self.spread_ms:g}) is above ms ({self.ms:g}): a delay cannot be negative"
             )
         return self
 
