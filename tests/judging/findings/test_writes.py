@@ -96,8 +96,8 @@ def test_undeclared_write():
 @pytest.mark.parametrize("first", [{"complete": (True, False)}, {"status": 500, "upstream_status": 204}])
 @pytest.mark.parametrize(("method", "severity"), [("DELETE", "note"), ("PUT", "note"), ("POST", "harmful")])
 def test_repetition_of_an_executed_write_is_a_note_where_http_allows_it(first, method, severity):
-    sent = {"method": method, "target": "/orders/17", "link": "crm"}
-    events = [lost(**sent, **first), request(0.4, **sent)]
+    order = {"method": method, "target": "/orders/17", "link": "crm"}
+    events = [lost(**order, **first), request(0.4, **order)]
     [finding] = rule_findings(WRITE_REPEATED, *events, links=Links([CRM]))
     assert finding.severity == severity
     assert ("the second changes nothing more" in finding.text) == (severity == "note")
