@@ -1,10 +1,12 @@
 """Configuration of the whole test suite."""
 
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +34,7 @@ settings.load_profile("lab")
 # Folders whose tests start labs or containers, build wheels or wait for toxics. Elsewhere tests are marked.
 SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "frameworks", "lab", "package"}
 LONGEST_FIRST = ("compose", "frameworks", "examples", "e2e", "lab", "package")
+LONG_S = 600.0
 _started_processes = pytest.StashKey[list[str]]()
 
 # These files share the lab of tests/e2e/conftest.py. They wait longest, so they start first, in two groups
@@ -115,6 +118,16 @@ def _rank(item: pytest.Item) -> int:
     if _folder(item) in LONGEST_FIRST:
         return LONGEST_FIRST.index(_folder(item)) - len(LONGEST_FIRST)
     return 0 if item.get_closest_marker("slow") else 1
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name the groups that took longest in a long run: it cannot end before the longest one."""
+    took = Counter[str]()
+    for report in itertools.chain(*terminalreporter.stats.values()):
+        took[worker_group(getattr(report, "nodeid", ""))] += getattr(report, "duration", 0.0)
+    if took.total() > LONG_S:
+        longest = ", ".join(f"{group} {seconds:.0f} s" for group, seconds in took.most_common(20))
+        terminalreporter.write_line(f"longest groups, which one worker runs: {longest}")
 
 
 @pytest.hookimpl(wrapper=True)
