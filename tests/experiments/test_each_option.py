@@ -300,7 +300,7 @@ def write_experiments(folder: Path) -> None:
     (folder / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
     limited = {**EXPERIMENT, "limits": {"time": 1e-9}}
     (folder / "limited.json").write_text(json.dumps(limited), encoding="utf-8")
-    claim = {**EXPERIMENT, "hypothesis": ["success_rate >= 0.9"]}
+    claim = {**EXPERIMENT, "hypothesis": ["success_rate >= 0.6"]}
     (folder / "claim.json").write_text(json.dumps(claim), encoding="utf-8")
     (folder / "p.json").write_text(json.dumps(EXPERIMENT["prompts"]), encoding="utf-8")
     (folder / "w.json").write_text(json.dumps(WIRING), encoding="utf-8")

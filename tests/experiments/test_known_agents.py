@@ -64,6 +64,7 @@ KNOWN: dict[tuple[Kind, Persona], dict[Outcome, float]] = {
 IDS = [f"{kind}-{persona.value}" for kind, persona in KNOWN]
 
 
+@cache
 def events_of(kind: Kind, persona: Persona, failures: int) -> list[Event]:
     """The history of the persona's episode, in which so many tool calls fail before one works."""
     reads = kind == "read"

@@ -237,9 +237,8 @@ def fated(key: str, arm: str) -> list[Event]:
 
 def sequential_experiment(folder: Path, **more: Any) -> SavedExperiment:
     folder.mkdir(exist_ok=True)
-    return planned(
-        folder, until_decided=True, hypothesis=["success_rate >= 0.6", "success_rate <= 0.95"], **more
-    )
+    hypothesis = ["success_rate >= 0.6", "success_rate <= 0.95"]
+    return planned(folder, until_decided=True, **{"hypothesis": hypothesis, **more})
 
 
 def decisions(saved: SavedExperiment) -> object:
@@ -250,9 +249,17 @@ def decisions(saved: SavedExperiment) -> object:
     }
 
 
-def test_decisions_do_not_depend_on_workers(tmp_path: Path) -> None:
-    results = []
-    for workers in (1, 2, 4):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """The decisions of an experiment with one worker."""
+    saved = sequential_experiment(tmp_path_factory.mktemp("whole"), limits={"episodes": 300})
+    run_experiment(saved, paper_control(), Dealer())
+    return decisions(saved)
+
+
+def test_decisions_do_not_depend_on_workers(whole: object, tmp_path: Path) -> None:
+    results = [whole]
+    for workers in (2, 4):
         saved = sequential_experiment(tmp_path / str(workers), limits={"episodes": 300})
         run_experiment(saved, paper_control(), Dealer(workers))
         results.append(decisions(saved))
@@ -292,15 +299,13 @@ def test_prompts_with_the_same_text_are_one_cluster_of_prompts_like_these(tmp_pa
     assert "prompts like these 2" in population_line(saved.plan)
 
 
-def test_decisions_do_not_depend_on_kills(tmp_path: Path) -> None:
-    whole = sequential_experiment(tmp_path / "whole", limits={"episodes": 300})
-    run_experiment(whole, paper_control(), Dealer())
+def test_decisions_do_not_depend_on_kills(whole: object, tmp_path: Path) -> None:
     broken = sequential_experiment(tmp_path / "broken", limits={"episodes": 300})
     for kills in range(40):
-        engine = Dealer(workers=1 + kills % 3, killed_after=11)
+        engine = Dealer(workers=1 + kills % 3, killed_after=23)
         if run_experiment(load(broken), paper_control(), engine).code != INTERRUPTED:
             break
-    assert kills > 2 and decisions(broken) == decisions(whole)
+    assert kills > 2 and decisions(broken) == whole
 
 
 def load(saved: SavedExperiment) -> SavedExperiment:
@@ -308,13 +313,15 @@ def load(saved: SavedExperiment) -> SavedExperiment:
 
 
 def test_time_limit_leaves_claims_open_and_can_be_resumed(tmp_path: Path) -> None:
-    saved = sequential_experiment(tmp_path, limits={"time": 1e-9, "episodes": 300})
+    limits = {"time": 1e-9, "episodes": 300}
+    saved = sequential_experiment(tmp_path, limits=limits, hypothesis=["success_rate >= 0.4"])
     result = run_experiment(saved, paper_control(), Dealer())
     assert result.as_json()["verdict"] == "unknown" and result.can_be_resumed
     for _ in range(100):
-        if not run_experiment(load(saved), paper_control(), Dealer()).can_be_resumed:
-            break
-    assert "decided after" in str(decisions(saved))
+        run_experiment(load(saved), paper_control(), Dealer())
+        if "decided after" in str(decisions(saved)):
+            return
+    pytest.fail("no decision in 100 runs")
 
 
 def test_blast_radius_of_episodes_is_refused(tmp_path: Path) -> None:

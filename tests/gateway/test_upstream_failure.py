@@ -13,7 +13,7 @@ import requests
 
 from tests.dialects.forms import FORMS, STREAMS, TEXT, Form, events
 from tests.gateway.lab import dial, gateway, without_digests
-from tests.support import PATIENCE_S
+from tests.support import PATIENCE_S, paired
 from tests.upstream import Upstream, read_all, read_head, requests_of, whole
 from wirefault.dialects.http import JSON_TYPE, Reply, chunk, head_bytes, json_reply, with_data
 from wirefault.history.events import Exchange
@@ -100,8 +100,7 @@ def exchange_of(folder: Path, form: Form, reply: Reply, *faults: dict[str, objec
         return lab.exchange()
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
-@pytest.mark.parametrize("name", OUTAGES)
+@pytest.mark.parametrize(("name", "form"), paired(tuple(OUTAGES), FORMS), ids=str)
 def test_outage_with_status_200_is_recorded(tmp_path: Path, form: Form, name: str) -> None:
     reply, how = OUTAGES[name]
     exchange = exchange_of(tmp_path, form, reply)

@@ -511,8 +511,8 @@ def rejected(against: dict[str, float], error: float) -> set[str]:
 # -- comparison
 
 
-def differences(logs: Path, experiment: str) -> list[str]:
-    """Each difference between the experiment's verdict.json and what its histories give."""
+def differences(logs: Path, experiment: str) -> tuple[list[str], list[Row]]:
+    """Each difference between the experiment's verdict.json and the rows that its histories give."""
     recorded = json.loads((logs / "experiments" / experiment / "verdict.json").read_text())
     verdict, rows = recompute(logs, experiment)
     problems = [] if verdict == recorded["verdict"] else [f"verdict: {recorded['verdict']}, not {verdict}"]
@@ -533,7 +533,7 @@ def differences(logs: Path, experiment: str) -> list[str]:
             problems += [f"{place}: {each}" for each in _differing(check.get("claim") or {}, row)]
         elif "n" in row and not re.search(rf"after {row['n']} (episodes|pairs)", check.get("message", "")):
             problems.append(f"{place}: {check.get('message')!r}, not after {row['n']}")
-    return problems
+    return problems, rows
 
 
 def arm_figures(arm: Arm, population: str, error: float) -> Iterator[tuple[str, list[float]]]:
@@ -593,10 +593,9 @@ def _differing(recorded: Row, row: Row) -> Iterator[str]:
 def main() -> int:
     """Print the differences."""
     logs, experiment = Path(sys.argv[1]), sys.argv[2]
-    problems = differences(logs, experiment)
+    problems, rows = differences(logs, experiment)
     arms = len(read_arms(logs, experiment))
-    statements = len(recompute(logs, experiment)[1])
-    print("\n".join(problems) or f"no difference in {statements} statements and the measures of {arms} arms")
+    print("\n".join(problems) or f"no difference in {len(rows)} statements and the measures of {arms} arms")
     return int(bool(problems))
 
 

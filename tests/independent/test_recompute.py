@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import random
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,16 +107,16 @@ def prompts(count: int) -> list[dict[str, str]]:
 
 
 Case = tuple[Lottery, dict[str, Any], Sequence[str]]
+SINGLE_RATE: Case = (
+    Lottery({"method": 0.95}),
+    {
+        "prompts": prompts(50),
+        "repeats": 2,
+        "hypothesis": ["success_rate >= 0.85", "success_rate <= 0.9", "no crash"],
+    },
+    ("held", "deviated"),
+)
 KINDS: dict[str, Case] = {
-    "single rate": (
-        Lottery({"method": 0.95}),
-        {
-            "prompts": prompts(50),
-            "repeats": 2,
-            "hypothesis": ["success_rate >= 0.85", "success_rate <= 0.9", "no crash"],
-        },
-        ("held", "deviated"),
-    ),
     "difference to the control": (
         Lottery({"control": 0.95, "method": 0.8}),
         {
@@ -203,27 +204,40 @@ KINDS: dict[str, Case] = {
 }
 
 
+@pytest.fixture(scope="module")
+def single_rate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    engine, experiment, _ = SINGLE_RATE
+    return run(tmp_path_factory.mktemp("single"), engine, **experiment)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_recomputed_figures_and_verdicts_do_not_differ(kind: str, tmp_path: Path) -> None:
-    engine, experiment, verdicts = KINDS[kind]
-    logs, experiment_id = run(tmp_path, engine, **experiment)
-    _, rows = recompute.recompute(logs, experiment_id)
-    assert recompute.differences(logs, experiment_id) == []
-    assert {row["verdict"] for row in rows if row["statement"] in str(experiment["hypothesis"])} >= set(
-        verdicts
-    )
+    engine, experiment, _ = KINDS[kind]
+    check(*run(tmp_path, engine, **experiment), KINDS[kind])
 
 
-def test_changed_figure_is_a_difference(tmp_path: Path) -> None:
-    engine, experiment, _ = KINDS["single rate"]
-    logs, experiment_id = run(tmp_path, engine, **experiment)
+def test_recomputed_figures_of_single_rate_do_not_differ(single_rate: tuple[Path, str]) -> None:
+    check(*single_rate, SINGLE_RATE)
+
+
+def check(logs: Path, experiment_id: str, case: Case) -> None:
+    _, experiment, verdicts = case
+    problems, rows = recompute.differences(logs, experiment_id)
+    assert problems == []
+    of_hypothesis = {row["verdict"] for row in rows if row["statement"] in str(experiment["hypothesis"])}
+    assert of_hypothesis >= set(verdicts)
+
+
+def test_changed_figure_is_a_difference(single_rate: tuple[Path, str], tmp_path: Path) -> None:
+    logs, experiment_id = tmp_path / "logs", single_rate[1]
+    shutil.copytree(single_rate[0], logs)
     path = logs / "experiments" / experiment_id / "verdict.json"
     document = json.loads(path.read_text())
     claim = next(check["claim"] for check in document["checks"] if check["claim"])
     claim["low"] += 1e-5
     document["arms"][1]["measures"]["p95"] = "1.23 s"
     path.write_text(json.dumps(document))
-    of_arm, of_claim = recompute.differences(logs, experiment_id)
+    (of_arm, of_claim), _ = recompute.differences(logs, experiment_id)
     assert of_arm.startswith("method: p95 '1.23 s', not [") and "low" in of_claim
 
 

@@ -7,6 +7,7 @@ label has another or none: only these can make an outcome worse.
 
 import json
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 from wirefault.judging.reading.claims import read_claim
@@ -18,10 +19,13 @@ def read_cases():
     return [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
 
 
+_read = cache(read_claim)  # several figures count the same answers
+
+
 def claim_of(case):
     if "task" in case:
-        return read_claim(case["answer"], case["task"])
-    return read_claim(case["answer"], "", frozenset([case["act"]]))
+        return _read(case["answer"], case["task"])
+    return _read(case["answer"], "", frozenset([case["act"]]))
 
 
 def kind_of_miss(case):
