@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import comb
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,10 +14,9 @@ from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import EpisodeFacts, Usage
 from wirefault.experiments.logical_calls import FailedCalls, FailedTries, LogicalCall
-from wirefault.experiments.tournament import Contestant, Table, table_of
+from wirefault.experiments.tournament import Contestant, Pairing, Table, compared_pairs, table_of
 from wirefault.judging.oracle.outcome import Outcome
 from wirefault.judging.writes import WriteCount
-from wirefault.stats.rates import paired_interval
 
 
 def order(executed: int, maybe: int = 0, same: str = "tea") -> WriteCount:
@@ -157,12 +158,29 @@ def test_interval_for_every_look_is_wider() -> None:
     assert at_looks.low is not None and once.low is not None and 0 < at_looks.low < once.low
 
 
+def pairings(*arms: Sequence[bool]) -> list[Pairing]:
+    """Pairings of arms by whether they succeeded in each episode."""
+    successes = {str(arm): {str(place): ok for place, ok in enumerate(each)} for arm, each in enumerate(arms)}
+    return list(compared_pairs(list(successes), successes, Terms(), until_decided=False))
+
+
 def test_equal_arms_are_said_to_differ_as_often_as_documented() -> None:
+    """Enumerated: one arm alone succeeds in half of the pairs, each as often."""
     n, wrong = 20, 0.0
     for discordant in range(n + 1):
         for won in range(discordant + 1):
-            low, high = paired_interval(won, discordant - won, n)
-            wrong += (
-                (low > 0 or high < 0) * comb(n, discordant) * comb(discordant, won) / 2 ** (n + discordant)
-            )
-    assert wrong == pytest.approx(0.072, abs=0.001)
+            first = [place < won for place in range(n)]
+            second = [won <= place < discordant for place in range(n)]
+            [pairing] = pairings(first, second)
+            wrong += pairing.differs * comb(n, discordant) * comb(discordant, won) / 2 ** (n + discordant)
+    assert wrong == pytest.approx(0.0226, abs=0.0005)
+
+
+@pytest.mark.parametrize(("arms", "n"), [(2, 60), (4, 30)])
+def test_any_of_equal_arms_are_said_to_differ_in_at_most_5_percent(arms: int, n: int) -> None:
+    runs, random = 200, Random(arms)
+    wrong = 0
+    for _ in range(runs):
+        played = [[random.random() < 0.5 for _ in range(n)] for _ in range(arms)]
+        wrong += any(pairing.differs for pairing in pairings(*played))
+    assert wrong / runs <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / runs)

@@ -181,7 +181,7 @@ def table_of(
     standings.sort(key=lambda each: -(each.figures["success"].value or 0.0))
     order = [each.arm for each in standings]
     successes = {each.name: outcomes_in(each.faulted) for each in contestants}
-    pairings = list(_pairings(order, successes, terms, until_decided=until_decided))
+    pairings = list(compared_pairs(order, successes, terms, until_decided=until_decided))
     groups = _groups(order, [(each.first, each.second) for each in pairings if each.differs])
     costs = _costs(contestants, terms)
     return Table(
@@ -311,9 +311,10 @@ def _orders(episode: EpisodeFacts, usual: Mapping[str, int], wanted: int) -> tup
 # the pairs
 
 
-def _pairings(
+def compared_pairs(
     order: Sequence[str], successes: Mapping[str, Outcomes], terms: Terms, *, until_decided: bool
 ) -> Iterator[Pairing]:
+    """Compare each two arms by the success of the same episodes; all pairs share the error."""
     pairs = list(combinations(order, 2))
     losses = [PairedLoss(successes[first], successes[second], terms.population) for first, second in pairs]
 
@@ -327,7 +328,8 @@ def _pairings(
         low, high = interval(place, error)
         return low > 0 or high < 0
 
-    rejected, left = holm(len(pairs), excludes_zero, terms.error)
+    # two-sided: each side has half of the error
+    rejected, left = holm(len(pairs), excludes_zero, terms.error / 2)
     for place, (first, second) in enumerate(pairs):
         loss = losses[place]
         low, high = interval(place, rejected.get(place, left))
