@@ -320,6 +320,7 @@ class ConnectionEnded(BaseEvent, frozen=True, tag="connection_ended"):
     tunnelled: bool = False  # bypassed the gateway, so that nothing else is known about it
     why: str = ""  # why it bypassed the lab or was refused without a fault, as part of a sentence
     lab_failed: bool = False  # the lab should have carried it, but could not
+    last_byte_ms: Clock | None = None  # as first_byte_ms, to the last byte
 
     @property
     def not_intercepted(self) -> str:

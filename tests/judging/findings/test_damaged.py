@@ -74,6 +74,20 @@ def test_damaged_reply_is_reported_as_answer(more, text, damage):
     assert sentence.endswith("and its text was taken for the whole answer")
 
 
+@pytest.mark.parametrize(
+    ("text", "end", "is_damage"),
+    [
+        ("Größe: 12 °C in Zürich", "It says: Gr\ufffd\ufffd\ufffde: 12 \ufffd\ufffdC in Z\ufffdrich", True),
+        ("Größe: 12 °C in Zürich", "Größe: 12 °C in Zürich", False),
+        ("Gr\ufffd\ufffde: 12 C in Berlin", "Gr\ufffd\ufffde: 12 C in Berlin", False),
+        ("Größe: 12 °C in Zürich", "I could not read it: \ufffd\ufffd", False),
+    ],
+)
+def test_answer_decoded_piece_by_piece_is_damaged(text, end, is_damage):
+    sentences = observed(DAMAGED_REPLY, model_request(reply_body=ended_with("stop", text)), answer(end))
+    assert ["replacement characters (U+FFFD)" in each for each in sentences] == [True] * is_damage
+
+
 def test_missing_and_duplicate_events_are_numbered():
     new = OPENAI_RESPONSES.new_reply("id", "model", 1)
     events = [

@@ -133,6 +133,10 @@ ASKED = {"gateway_complete_request": True, "gateway_ms": 10}
 ANSWERED = ASKED | {"gateway_complete_reply": True}
 
 
+SLICER = "slicer:average_size=10;delay=2000"  # pauses of 398 ms in 2,000 bytes
+ALONE = PLAIN | ANSWERED | {"replies": 1}
+
+
 def connection_shows(text, stream, **changes):
     kind, _, values = text.partition(":")
     attributes = {name: int(value) for name, value in (part.split("=") for part in values.split(";") if part)}
@@ -178,6 +182,12 @@ def test_some_toxics_leave_no_connection_sign(kind):
         ("limit_data:bytes=700", "upstream", {"by_proxy": True}, True),
         ("limit_data:bytes=900", "upstream", {"by_proxy": True}, False),
         ("down:", "upstream", NOTHING_CAME | {"how": "refused", "by_proxy": True}, True),
+        (SLICER, "downstream", ALONE | {"last_byte_ms": 420}, True),
+        (SLICER, "downstream", ALONE | {"last_byte_ms": 120}, None),  # faster than its pauses
+        (SLICER, "downstream", ALONE | {"last_byte_ms": 900, "gateway_ms": 300}, None),  # a slow server
+        (SLICER, "downstream", ALONE | {"last_byte_ms": 420, "replies": 2}, None),
+        (SLICER, "upstream", ALONE | {"last_byte_ms": 420}, None),
+        ("slicer:average_size=10;delay=1", "downstream", ALONE | {"last_byte_ms": 420}, None),
     ],
 )
 def test_connection_shows_toxic(text, stream, changes, expected):

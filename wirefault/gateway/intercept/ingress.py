@@ -50,7 +50,7 @@ class OpenConnection:
         """Return its record; ``ended`` is a time of ``time.perf_counter``."""
         arrival, transfer, route = self.arrival, self.transfer, self.route
         began = arrival.first_sent or transfer.first_sent or arrival.began
-        first = transfer.first_received
+        first, last = transfer.first_received, transfer.last_received
         return ConnectionEnded(
             t=time.time(),
             link=route.link,
@@ -59,6 +59,7 @@ class OpenConnection:
             opened=arrival.opened,
             ms=(ended - began) * 1000,
             first_byte_ms=None if first is None else max(first - began, 0.0) * 1000,
+            last_byte_ms=None if last is None else max(last - began, 0.0) * 1000,
             sent=transfer.up_bytes,
             received=transfer.down_bytes,
             ended_by=transfer.ended_by,

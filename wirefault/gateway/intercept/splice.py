@@ -25,6 +25,7 @@ class Transfer:
     down_bytes: int = 0
     first_sent: float | None = None
     first_received: float | None = None
+    last_received: float | None = None
     # the side that ended it first, and how
     ended_by: Literal["client", "proxy", "neither"] = "neither"
     how: HowEnded = "open"
@@ -176,6 +177,7 @@ class Splice:
     def _down(self, data: bytes) -> None:
         if self._transfer.first_received is None:
             self._transfer.first_received = time.perf_counter()
+        self._transfer.last_received = time.perf_counter()
         self._transfer.down_bytes += len(data)
         self._client.transport.write(data)
         if self._downward:

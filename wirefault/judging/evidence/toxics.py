@@ -101,6 +101,7 @@ def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> Obs
     return ObservedConnection(
         ms=connection.ms,
         first_byte_ms=connection.first_byte_ms,
+        last_byte_ms=connection.last_byte_ms,
         bytes_sent=connection.sent,
         received=connection.received,
         by_proxy=connection.ended_by == "proxy",
@@ -109,4 +110,5 @@ def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> Obs
         gateway_complete_request=any(exchange.request_complete for exchange in meanwhile),
         gateway_complete_reply=any(exchange.reply_complete for exchange in meanwhile),
         gateway_ms=max((exchange.ms for exchange in meanwhile), default=0.0),
+        replies=len(meanwhile),
     )

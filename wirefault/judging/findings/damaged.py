@@ -36,6 +36,10 @@ _DELTA = "response.output_text.delta"
 _KEY = re.compile(r'"(\w+)"\s*:')
 
 
+_REPLACED, _REPLACED_CHARACTER = "replacement characters (U+FFFD)", "\ufffd"
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+
+
 @dataclass(frozen=True)
 class Received:
     """A damaged reply, without its unreadable events."""
@@ -58,12 +62,27 @@ def _damaged_reply(trace: EpisodeTrace) -> Iterator[Observation]:
         if exchange.status != 200 or exchange.client_left or exchange.reply_cut:
             continue
         damaged = received(request)
+        if damaged is None and (ids := _wrongly_decoded(trace, request)):
+            text = f"the answer has {_REPLACED} where the reply of {request.name} has other characters"
+            yield Observation(f"{text}, as when each piece is decoded by itself", (*request.ids, *ids))
         used = damaged and (_use(trace, request, damaged) or _use_by_call(trace, request, damaged.calls))
         if damaged and used:
             how, ids = used
             yield Observation(
                 f"the reply of {request.name} {damaged.damage}, and {how}", (*request.ids, *ids)
             )
+
+
+def _wrongly_decoded(trace: EpisodeTrace, request: Request) -> tuple[str, ...]:
+    """The id of the answer if it is the reply's text with U+FFFD in the place of characters; else empty."""
+    end, text = trace.end_of(request.attempt), " ".join((model_text(request) or "").split())
+    if end is None or _REPLACED_CHARACTER not in end.event.response or _REPLACED_CHARACTER in text:
+        return ()
+    parts = _NOT_ASCII.split(text)
+    pattern = r"[^\x00-\x7f]*".join(map(re.escape, parts))
+    shown_text = re.search(pattern, " ".join(end.event.response.split()))
+    is_damaged = shown_text is not None and _REPLACED_CHARACTER in shown_text[0]
+    return (end.id,) if is_damaged and len(text) >= _MIN_TEXT else ()
 
 
 def _use(trace: EpisodeTrace, request: Request, damaged: Received) -> Use | None:
@@ -225,6 +244,7 @@ DAMAGED_REPLY = Rule(
     fires=(
         "A model reply had status 200 but was damaged: its stream had an error event or an unreadable, "
         "missing or repeated event, it was an HTML page, or a content filter or the token limit ended it. "
+        "Or it was whole, and the answer has its text with U+FFFD in the place of characters. "
         "Either the client did not ask again and the answer has the readable text of the reply, or a write "
         "with the arguments of a call in the reply was sent before the next model request. The rule does "
         "not apply to subjects that record their calls."

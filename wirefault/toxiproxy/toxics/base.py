@@ -118,6 +118,11 @@ class ObservedConnection:
     """The gateway wrote a complete reply on the link during the connection."""
     gateway_ms: float = 0.0
     """Duration of the slowest of these requests."""
+    replies: int = 0
+    """How many requests the gateway got on the link during the connection."""
+    last_byte_ms: float | None = None
+    """From the subject's first byte to the last byte it received; None if it received none, or in an old
+    history."""
 
     def stopped(self, stream: str) -> bool:
         """Whether the subject sent data and received nothing, by a toxic that stopped that stream.

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 
 from wirefault.core.caller_errors import TIMEOUT
 from wirefault.toxiproxy.toxics.base import (
+    ABOUT,
     NOISE_MS,
     Attribute,
     Chunk,
     Interrupted,
+    ObservedConnection,
     ObservedTry,
     Toxic,
     ToxicStub,
@@ -48,6 +50,24 @@ class SlicerToxic(Toxic):
         largest = attributes["average_size"] + attributes["size_variation"]
         pauses = max(0, -(-tried.reply_bytes // largest) - 1)
         return tried.delayed_by(pauses * attributes["delay"] / 1000, NOISE_MS)
+
+    def shown_by(
+        self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
+    ) -> bool | None:
+        """Downstream: the only reply took about the pauses between its packets longer than in the gateway.
+
+        The gateway may write while packets wait, so its time is not added to theirs. Unknown for several
+        replies, upstream, and for pauses that cannot be told from noise.
+        """
+        first, last = connection.first_byte_ms, connection.last_byte_ms
+        if stream == "upstream" or first is None or last is None or connection.replies != 1:
+            return None
+        largest = attributes["average_size"] + attributes["size_variation"]
+        pauses_ms = max(0, -(-connection.received // largest) - 1) * attributes["delay"] / 1000
+        more_ms = pauses_ms - connection.gateway_ms
+        if more_ms < max(pauses_ms / 2, NOISE_MS):
+            return None
+        return True if last - first - connection.gateway_ms >= ABOUT * more_ms else None
 
     async def pipe(self, stub: ToxicStub) -> None:
         while (chunk := await stub.receive()) is not None:
