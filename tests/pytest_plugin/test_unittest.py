@@ -92,6 +92,26 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return run_suite(folder, "--wirefault-seed=7")
 
 
+def test_repeats_of_the_option_are_refused(tmp_path: Path) -> None:
+    write_suite(
+        tmp_path,
+        """
+import unittest
+import pytest
+
+class TestOnce(unittest.TestCase):
+    @pytest.mark.wirefault("unavailable")
+    def test_by_option(self): ...
+
+    @pytest.mark.wirefault("unavailable", repeats=1)
+    def test_by_marker(self): ...
+""",
+    )
+    cases = run_suite(tmp_path, "--wirefault-repeats=2").cases
+    assert "--wirefault-repeats: not on a unittest.TestCase" in cases["test_by_option"].message
+    assert "unittest.TestCase" not in cases["test_by_marker"].message
+
+
 @pytest.mark.parametrize(("name", "result", "message"), ROWS)
 def test_case_ends_like_marked_function(session: Session, name: str, result: str, message: str) -> None:
     case = session.cases[name]

@@ -265,10 +265,12 @@ SAMPLES: list[tuple[str, str, dict[str, Any] | None, list[str]]] = [
     ),
     (
         "pydantic.yaml",
-        "name: capitals\nevaluators: [IsInstance]\ncases:\n- inputs: Capital?\n  expected_output: Paris\n",
+        "name: capitals\nevaluators: [IsInstance]\ncases:\n- inputs: Capital?\n  expected_output: Paris\n"
+        "  evaluators: [EqualsExpected]\n",
         {"contains": "Paris"},
         [
             ":4: entry 1: the evaluators of the whole file are not read",
+            ":4: entry 1: its evaluators are not read",
             ':4: prompt from "inputs", expected answer from "expected_output"',
         ],
     ),

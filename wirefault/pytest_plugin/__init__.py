@@ -125,6 +125,11 @@ def whole_number(config: pytest.Config, name: str, minimum: int, maximum: int) -
     return int(text)
 
 
+def repeats_of(config: pytest.Config, marker: pytest.Mark) -> Any:
+    """The marker's ``repeats``, which may be anything, else the option's, else 1."""
+    return marker.kwargs.get("repeats") or whole_number(config, "repeats", 1, MAX_REPEATS) or 1
+
+
 def session_seed(config: pytest.Config) -> int:
     """The seed of the session: the option's, the one of pytest-xdist's controller, or a new one."""
     if _seed not in config.stash:
@@ -161,7 +166,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     marker = metafunc.definition.get_closest_marker(MARKER)
     if marker is None:
         return
-    repeats = marker.kwargs.get("repeats") or whole_number(metafunc.config, "repeats", 1, MAX_REPEATS) or 1
+    repeats = repeats_of(metafunc.config, marker)
     if isinstance(repeats, int) and repeats > 1:  # anything else is an error when the test runs
         metafunc.fixturenames.append(_REPETITION)
         numbers = range(1, repeats + 1)

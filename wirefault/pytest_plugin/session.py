@@ -26,7 +26,7 @@ from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.judge import judge_run
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.pytest_plugin import MARKER, option, session_seed
+from wirefault.pytest_plugin import MARKER, option, repeats_of, session_seed
 from wirefault.pytest_plugin.fixture import Wirefault
 from wirefault.pytest_plugin.mark import Mark, read_mark
 from wirefault.pytest_plugin.verdict import (
@@ -91,8 +91,10 @@ class MarkedTests:
             except InputError as error:
                 pytest.fail(f"@pytest.mark.{MARKER}: {error}", pytrace=False)
             self._marks[item.nodeid] = mark
-            if isinstance(item, TestCaseFunction) and marker.kwargs.get("repeats", 1) > 1:
-                pytest.fail(f"@pytest.mark.{MARKER}: repeats: not on a unittest.TestCase", pytrace=False)
+            if isinstance(item, TestCaseFunction) and repeats_of(self.config, marker) > 1:
+                name = "repeats" if "repeats" in marker.kwargs else "--wirefault-repeats"
+                why = f"{name}: not on a unittest.TestCase; write the test as a function, or say repeats=1"
+                pytest.fail(f"@pytest.mark.{MARKER}: {why}", pytrace=False)
         with lab_failures(), lab.tap.active():
             yield Wirefault(lab, configuration, self.seed, episode_key(item.nodeid))
 

@@ -70,6 +70,8 @@ def sample(entry: Entry, value: Mapping[str, Any]) -> Entry:
             unread.append(f"{answers[0]} is not checked: {error}")
     used = (*prompts, *answers[:1]) if "expect" in own else prompts
     rest = {name: each for name, each in filled.items() if name not in used}
+    if rest.pop("evaluators", None):  # pydantic-evals'
+        unread.append("its evaluators are not read")
     if others := [name for name in rest if name not in _OWN]:
         taken += f"; not shown to the agent: {', '.join(others)}"
     own |= {name: each for name, each in rest.items() if name in _OWN and name != "metadata"}
