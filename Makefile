@@ -10,6 +10,12 @@ unexport PYTHONDONTWRITEBYTECODE
 PROSE := '*.py' '*.md'
 PYTEST := $(BIN)/python -m pytest
 
+# a killed make takes its recipes along, on Linux
+ifeq ($(shell setpriv --pdeathsig KILL echo yes 2>/dev/null),yes)
+SHELL := $(shell command -v setpriv)
+.SHELLFLAGS := --pdeathsig KILL /bin/sh -c
+endif
+
 .PHONY: help setup run test test-fast pytest pytest-fast lint bench docs site conformance frameworks ray evaluators findings tournament dist release-check lock clean
 
 help:            ## list the targets

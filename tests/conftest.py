@@ -1,5 +1,6 @@
 """Configuration of the whole test suite."""
 
+import ctypes
 import itertools
 import os
 import signal
@@ -8,6 +9,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +35,7 @@ settings.load_profile("lab")
 
 # Folders whose tests start labs or containers, build wheels or wait for toxics. Elsewhere tests are marked.
 SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "frameworks", "lab", "package"}
+_PR_SET_PDEATHSIG = 1
 LONGEST_FIRST = ("compose", "frameworks", "examples", "e2e", "lab", "package")
 LONG_S = 600.0
 _started_processes = pytest.StashKey[list[str]]()
@@ -56,8 +59,35 @@ OFFICIAL_CLIENT_FILES = (
 )
 
 
+def _end_with_make() -> None:
+    """Take the end of make's shell as Ctrl-C, of which xdist's workers get one, too.
+
+    Only below make: elsewhere the parent may be a thread that ends before its process.
+    """
+    if "MAKELEVEL" not in os.environ or sys.platform != "linux":
+        return
+
+    def end(*_: object) -> None:
+        for child in Path("/proc/self/task").glob("*/children"):
+            for worker in child.read_text(encoding="ascii").split():
+                os.kill(int(worker), signal.SIGINT)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    parent = Path("/proc", str(os.getppid()))
+    try:
+        is_make = (parent / "comm").read_text(encoding="utf-8").strip() in ("make", "gmake")
+        is_below = is_make or b"\0MAKELEVEL=" in b"\0" + (parent / "environ").read_bytes()
+    except OSError:  # init's, or gone
+        is_below = False
+    if not is_below:  # the shell ended before the request
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Record started processes, and keep launchers' records out of the user's private folder."""
+    _end_with_make()
     private = tempfile.TemporaryDirectory(prefix="wirefault-tests-")
     os.environ["XDG_STATE_HOME"] = private.name
     os.environ["WIREFAULT_DUEL"] = "false"  # most demos here are about something else
