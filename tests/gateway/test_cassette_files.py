@@ -79,6 +79,10 @@ def test_recording_needs_folder(tmp_path: Path) -> None:
         ({"request": {}, "replies": 1}, "not a cassette"),
         ([], "not a cassette"),
         ("[" * 100_000, "not a cassette"),
+        (
+            f'{{"request": {{"a": {"[" * 900}{"]" * 900}}}, "replies": [{"[" * 900}{"]" * 900}]}}',
+            "not a cassette",
+        ),
     ],
 )
 def test_broken_file_is_named(tmp_path: Path, content: object, message: str) -> None:

@@ -168,7 +168,12 @@ def test_odd_server_is_left_and_the_others_wrapped(server: Any, reason: str) -> 
         ({"mcpServers": {"a": {"command": 5}}}, "mcpServers.a.command: must be the name of a program"),
         ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "mcpServers.a.args: must be a list of texts"),
         ({"mcpServers": {"a": {"url": "example.com"}}}, "mcpServers.a.url: must be an address such as"),
+        *(
+            ('{"mcpServers": {"a": {"command": "x", "env": ' + nested + "}}}", "mcp.json: nested too deep")
+            for nested in ("[" * 900 + "]" * 900, '{"a": ' * 900 + "1" + "}" * 900, "[" * 10**5 + "]" * 10**5)
+        ),
     ],
+    ids=lambda value: str(value)[:60],
 )
 def test_error_names_file_server_and_key(data: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:

@@ -64,8 +64,10 @@ def read_client_config(text: str, where: str) -> dict[str, Any]:
     if _is_toml(where):
         try:
             return tomllib.loads(text)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise InputError(f"{where}: not TOML: {error}") from None
+        except RecursionError:
+            raise _too_deep(where) from None
     # a comment keeps its line ends, so that an error has the right line
     plain = _COMMENTS.sub(lambda match: match[1] or "\n" * match[0].count("\n"), text)
     plain = _LAST_COMMAS.sub(lambda match: match[1] or "", plain)
@@ -73,11 +75,17 @@ def read_client_config(text: str, where: str) -> dict[str, Any]:
         data = json.loads(plain, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         raise InputError(f"{where}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from None
-    except (ValueError, RecursionError) as error:  # a duplicate key, or nested too deeply
+    except ValueError as error:  # a duplicate key
         raise InputError(f"{where}: {error}") from None
+    except RecursionError:
+        raise _too_deep(where) from None
     if not isinstance(data, dict):
         raise InputError(f'{where}: must be an object with "mcpServers", not {json.dumps(data)[:40]}')
     return data
+
+
+def _too_deep(where: str) -> InputError:
+    return InputError(f"{where}: nested too deep")
 
 
 def wrap_servers(
@@ -87,7 +95,10 @@ def wrap_servers(
 
     A server that cannot be wrapped is left as it is. Raises ``InputError`` if that is so for all of them.
     """
-    config = WrappedConfig(copy.deepcopy(dict(data)))
+    try:
+        config = WrappedConfig(copy.deepcopy(dict(data)))
+    except RecursionError:  # readable, but deeper than a copy can be
+        raise _too_deep(where) from None
     servers, place = _servers(config.data, where)
     problems: list[str] = []
     for name, server in servers.items():
