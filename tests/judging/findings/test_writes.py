@@ -209,6 +209,17 @@ def test_lost_reply_of_one_of_two_parallel_writes_is_the_cause(parallel):
     assert text.startswith("POST /orders was sent again 390 ms after its reply was lost, by the client; both")
 
 
+def test_failure_counts_from_the_start_of_the_first_request():
+    order, note = (
+        request(0, seconds=0.3, status=201),
+        request(0.05, method="PUT", target="/notes/1", status=500),
+    )
+    again = [request(0.4, status=201), request(0.41, method="PUT", target="/notes/1", status=200)]
+    assert [text.partition(" again")[0] for text in write_repeated(order, note, *again)] == [
+        "POST /orders was sent"
+    ]
+
+
 def test_repetitions_of_one_write_are_one_finding():
     [text] = write_repeated(lost(), lost(0.4), lost(0.8), request(1.2, status=201))
     assert text.endswith("; it was executed 4 times in total")
