@@ -291,7 +291,8 @@ WRITE_REPEATED = Rule(
         "it is a GraphQL query, a JSON-RPC method that only reads, a token endpoint or telemetry",
         "its name is the name of a read (`/search`, `get_price`), and the wiring does not declare it as a "
         "write",
-        "an MCP link and the service behind it both show the call: it counts once",
+        "an MCP link and the service behind it, or a function and a write that it sends, both show the call: "
+        "it counts once",
     ),
     mistaken=(
         "an upstream that recognizes repetitions in another way: by a natural key or a unique constraint",
