@@ -339,3 +339,5 @@ def test_words_of_a_command_line_are_no_task_of_the_claim(prompt, claim):
     first, *others = run(events)
     first = replace(first, wiring_arguments=["exec", "--", "./agent", "Order tea"])
     assert summarise([first, *others]).claims.counts == {claim: 1}
+    wired = replace(first, wiring_arguments=["wirefault.yaml"], subject="command: ./agent Order tea")
+    assert summarise([wired, *others]).claims.counts == {claim: 1}

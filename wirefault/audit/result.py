@@ -122,7 +122,8 @@ def recorded_ending(saved: SavedExperiment, fail_on: FailOn) -> int:
 
 
 def _finding(seen: Seen, ask: Ask, episode: str) -> Finding:
-    text = f"{ask.call.text} {seen.text[3:]}" if seen.text.startswith("it was ") else seen.text
+    is_about_call = seen.text.startswith("it ") and not seen.text.startswith("it happened once")
+    text = f"{ask.call.text} {seen.text[3:]}" if is_about_call else seen.text
     evidence = tuple(id.rpartition("/")[2] for id in seen.evidence)
     return Finding(seen.rule, seen.severity, text, episode, evidence)
 

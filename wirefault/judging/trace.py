@@ -5,9 +5,11 @@ Evidence, oracles, findings, measures of recovery and reports all read this join
 
 from __future__ import annotations
 
+import shlex
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -78,11 +80,17 @@ class EpisodeTrace:
         """The same trace with these of its requests alone."""
         return replace(self, selected=requests)
 
-    @property
-    def command_line(self) -> Sequence[str]:
-        """The command after ``--`` with which the run was started; empty without one."""
-        arguments = self.run.started.wiring_arguments if self.run.started else []
-        return arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+    def is_command_line(self, prompt: str) -> bool:
+        """Whether the prompt is only the command of a subject that takes no prompt."""
+        if self.run.started is None:
+            return False
+        arguments = self.run.started.wiring_arguments
+        words = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
+        if words and shlex.join(words) == prompt:
+            return True
+        with suppress(ValueError):  # an unclosed quotation
+            return self.run.started.subject == f"command: {' '.join(shlex.split(prompt))}"
+        return False
 
     @property
     def is_empty(self) -> bool:

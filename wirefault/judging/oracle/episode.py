@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -135,8 +134,7 @@ class Episode:
     @property
     def _task(self) -> str:
         """The prompt; empty if it is the command line, whose words do not describe a task."""
-        words = self.trace.command_line
-        return "" if words and shlex.join(words) == self.started.prompt else self.started.prompt
+        return "" if self.trace.is_command_line(self.started.prompt) else self.started.prompt
 
     def judge(self) -> Verdict:
         """Judge the axes, and return the first outcome that applies."""
