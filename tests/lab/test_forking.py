@@ -159,3 +159,13 @@ def test_processes_start_fresh_outside_linux(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(sys, "platform", "darwin")
     with forking({}, ProcessLog(tmp_path, tmp_path / "log")) as fork:
         assert fork is cannot_fork
+
+
+def test_fork_server_ends_with_launcher_during_imports(starting: Starting) -> None:
+    (starting.folder / "slow.py").write_text("import time\nprint('imports', flush=True)\ntime.sleep(3600)\n")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    words = ["wirefault.lab.fork_server", str(theirs.fileno()), "slow"]
+    with ours, theirs:
+        server = starting.start(cannot_fork, *words, descriptors=[theirs.fileno()])
+        assert until(lambda: "imports" in starting.log.last_lines(1))
+    assert ended(server) == 1

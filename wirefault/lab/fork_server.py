@@ -14,11 +14,13 @@ import importlib
 import importlib.util
 import json
 import os
+import select
+import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,15 +31,17 @@ from wirefault.lab.program import run_program
 MAX_NAME_LENGTH = 1024
 MAX_DESCRIPTORS = 250  # Linux hands over 253 at once
 _POLL_S = 0.0005
+_LOOK_S = 0.25
 
 
 def main() -> None:
     """Serve until the launcher closes the socket; in a forked process run the program."""
     try:
-        for module in sys.argv[2:]:
-            with suppress(Exception):  # a program that needs the module reports the error in its log
-                importlib.import_module(module)
         with socket.socket(fileno=int(sys.argv[1])) as control:
+            with _ending_with_launcher(control):
+                for module in sys.argv[2:]:
+                    with suppress(Exception):  # a program that needs the module reports the error in its log
+                        importlib.import_module(module)
             connection = _fork_on_request(control)
     except KeyboardInterrupt:  # the launcher starts the programs itself
         return
@@ -58,13 +62,37 @@ def main() -> None:
     run_program(program)
 
 
+@contextmanager
+def _ending_with_launcher(control: socket.socket) -> Iterator[None]:
+    """End this process soon after the launcher, also during imports, which may take seconds.
+
+    By a timer, since a process with threads should not fork.
+    """
+    launcher = select.poll()
+    launcher.register(control, 0)  # an end is always reported
+
+    def look(*_: object) -> None:
+        if launcher.poll(0):
+            sweep_after(os.environ.get("LAB_ID", ""))
+            os._exit(1)
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _fork_on_request(control: socket.socket) -> socket.socket | None:
     """In a forked process the connection with its request; None once the launcher is gone."""
     while True:
         module, descriptors, *_ = socket.recv_fds(control, MAX_NAME_LENGTH, 1)
         if not module:
             return None
-        _import_what_it_imports(module.decode())
+        with _ending_with_launcher(control):
+            _import_what_it_imports(module.decode())
         gc.freeze()  # a collection would copy shared memory
         with socket.socket(fileno=descriptors[0]) as connection:
             if _is_forked():
