@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.support import ROOT
+from tests.support import ROOT, share
 from tools.cookbook import PAGE, RECIPES, Audited, Recipe, audit_all, page
 
 AGENTS = ROOT / "examples" / "cookbook"
@@ -26,18 +26,30 @@ RULES = {
 _DURATION = re.compile(r"\d+(?:\.\d+)?(?: to \d+(?:\.\d+)?)? (?:ms|s)\b|\d+ of \d+  q")
 
 
+# the two audits of a recipe take half a minute of processor time
+AUDITED = [recipe for number, recipe in enumerate(RECIPES) if share(number)]
+
+
 @pytest.fixture(scope="module")
 def audited() -> dict[tuple[str, str], Audited]:
-    return audit_all(RECIPES)
+    return audit_all(AUDITED)
+
+
+def sections(text: str) -> list[str]:
+    return _DURATION.sub("#", text).split("\n## ")
 
 
 @pytest.mark.slow
 def test_page_shows_what_the_audit_prints(audited: dict[tuple[str, str], Audited]) -> None:
-    assert _DURATION.sub("#", PAGE.read_text(encoding="utf-8")) == _DURATION.sub("#", page(audited))
+    introduction, *shown = sections(PAGE.read_text(encoding="utf-8"))
+    again, *printed = sections(page(audited, AUDITED))
+    assert again == introduction
+    titles = [recipe.title for recipe in AUDITED]
+    assert printed == [each for each in shown if each.partition("\n")[0] in titles]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", [recipe.name for recipe in AUDITED])
 def test_fault_is_found_only_before_it_is_mended(audited: dict[tuple[str, str], Audited], name: str) -> None:
     assert {each["finding"] for each in audited[name, "faulty"].document["answers"]} == {RULES[name]}
     assert {each["status"] for each in audited[name, "mended"].document["answers"]} == {"fine"}
