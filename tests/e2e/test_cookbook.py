@@ -41,11 +41,11 @@ def sections(text: str) -> list[str]:
 
 @pytest.mark.slow
 def test_page_shows_what_the_audit_prints(audited: dict[tuple[str, str], Audited]) -> None:
-    introduction, *shown = sections(PAGE.read_text(encoding="utf-8"))
+    introduction, *listed = sections(PAGE.read_text(encoding="utf-8"))
     again, *printed = sections(page(audited, AUDITED))
     assert again == introduction
     titles = [recipe.title for recipe in AUDITED]
-    assert printed == [each for each in shown if each.partition("\n")[0] in titles]
+    assert printed == [each for each in listed if each.partition("\n")[0] in titles]
 
 
 @pytest.mark.slow
