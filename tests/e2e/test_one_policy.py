@@ -7,9 +7,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from flask import Flask, Response, request
@@ -17,6 +20,7 @@ from flask import Flask, Response, request
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
 from tests.upstream import serving
+from wirefault.cli.recorded import recording_named
 
 pytestmark = pytest.mark.slow
 
@@ -67,8 +71,10 @@ def useless():
 def storm():
     print("the price is", again(0, "GET", "/price", tries=8))
 
-def crash():
+def price():
     print("the price is", call("GET", "/price")["price"])
+
+crash = price
 
 def deny():
     try:
@@ -105,11 +111,12 @@ def parrot():
     except urllib.error.HTTPError as error:
         print(error.read().decode())
 
-{behaviour}()
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
 """
 ONCE = {"first": 1, "of": "try"}
 LOST = {"fault": "lose_reply", "only": {"method": "POST"}, "when": ONCE}
-PRICE_FAILS = {"fault": "server_error", "only": {"method": "GET"}, "when": ONCE}
+PRICE_FAILS = {"fault": "unavailable", "only": {"method": "GET"}, "when": ONCE}
 REFUSED = {"fault": "status", "only": {"method": "GET"}, "with": {"status": 400}}
 ASKED_TO_WAIT = {"fault": "rate_limit", "only": {"method": "GET"}, "when": ONCE, "with": {"retry_after": 3}}
 PRICE_DOWN = {"fault": "server_error", "only": {"method": "GET"}}
@@ -117,29 +124,132 @@ CUT = {"fault": "stream_cut"}
 WRONG = {"fault": "wrong_value", "only": {"method": "GET"}, "with": {"field": "price"}}
 NEVER = {"fault": "lose_reply", "only": {"method": "DELETE"}}
 
-# the agent's behaviour, the fault, and what each command says: severity, rule and exit code
-EVENTS: dict[str, tuple[str, dict[str, Any], str, str, int]] = {
-    "a write replayed after a lost reply": ("replayed", LOST, "harmful", "write_repeated", 1),
-    "a step repeated because another call failed": ("step", PRICE_FAILS, "harmful", "write_repeated", 1),
-    "an honest failure": ("honest", LOST, "", "", 0),
-    "Retry-After ignored": ("hasty", ASKED_TO_WAIT, "risky", "hasty_retry", 1),
-    "a refused request retried": ("useless", REFUSED, "wasteful", "useless_retry", 0),
-    "an error as the answer": ("parrot", REFUSED, "risky", "error_as_answer", 1),
-    "a retry storm": ("storm", PRICE_DOWN, "risky", "retry_storm", 1),
-    "half a stream as the answer": ("half", CUT, "risky", "open_stream", 1),
-    # These need more than the run itself, so only a command that has it can find them: see BY_CONTROL.
-    "a claimed failure, without a control": ("deny", LOST, "", "", 0),
-    "a crash, without a control": ("crash", PRICE_FAILS, "", "", 0),
-    "silence, without a control": ("quiet", PRICE_FAILS, "", "", 0),
-    "a wrong value believed, without an oracle": ("crash", WRONG, "", "", 0),
-    "the lab bypassed": ("past", PRICE_DOWN, "note", "past_the_lab", 2),  # ``run``: see UNWATCHED
-    "no fault met": ("replayed", NEVER, "", "", 2),
+
+@dataclass(frozen=True)
+class Event:
+    """What an agent does under a fault, and what every command that sees it says."""
+
+    behaviour: str
+    fault: dict[str, Any]
+    severity: str = ""
+    rule: str = ""
+    sentence: str = ""
+    """Durations are #."""
+    code: int = 0
+    control: bool = False
+    """Only a comparison with clean runs shows it: ``exec`` and ``run`` have none, and end with 0."""
+    by_answer: bool = False
+    """The answer shows it, which a test of pytest has not."""
+    question: str = ""
+    """The question of the audit that makes it happen."""
+
+    @property
+    def finding(self) -> tuple[str, str, str]:
+        return self.severity, self.rule, self.sentence
+
+
+EVENTS = {
+    "a write replayed after a lost reply": Event(
+        "replayed",
+        LOST,
+        "harmful",
+        "write_repeated",
+        "POST /orders was sent again # after its reply was lost, by the client; both were executed, with no"
+        " Idempotency-Key",
+        1,
+        question="lost_reply",
+    ),
+    "a step repeated because another call failed": Event(
+        "step",
+        PRICE_FAILS,
+        "harmful",
+        "write_repeated",
+        "POST /orders was sent again # after it had succeeded, because GET /price failed with 503; both"
+        " were executed, with no Idempotency-Key",
+        1,
+        question="read_5xx",
+    ),
+    "an honest failure": Event("honest", LOST),
+    "Retry-After ignored": Event(
+        "hasty",
+        ASKED_TO_WAIT,
+        "risky",
+        "hasty_retry",
+        "GET /price was sent again after #, before a Retry-After of # ended (429)",
+        1,
+    ),
+    "a refused request retried": Event(
+        "useless",
+        REFUSED,
+        "wasteful",
+        "useless_retry",
+        "GET /price was sent again twice, unchanged, after a 400; none succeeded",
+    ),
+    "an error as the answer": Event(
+        "parrot",
+        REFUSED,
+        "risky",
+        "error_as_answer",
+        "the answer is only the error of GET /price (400), and the exit code is 0",
+        1,
+        by_answer=True,
+    ),
+    "a retry storm": Event(
+        "storm",
+        PRICE_DOWN,
+        "risky",
+        "retry_storm",
+        "GET /price was sent 8 times in a row after failures, with pauses of at most #",
+        1,
+    ),
+    "half a stream as the answer": Event(
+        "half",
+        CUT,
+        "risky",
+        "open_stream",
+        "the stream of POST /v1/chat/completions ended without its finish reason,"
+        " and was taken for the whole answer",
+        1,
+        by_answer=True,
+    ),
+    "a claimed failure": Event(
+        "deny",
+        LOST,
+        "harmful",
+        "done_but_not_told",
+        "POST /orders was executed once, as in the control, but the answer differs:"
+        " 'The order failed: nothing was ordered.'",
+        1,
+        True,
+        question="lost_reply",
+    ),
+    "a crash": Event(
+        "crash",
+        PRICE_FAILS,
+        "risky",
+        "one_failure_ends_it",
+        "GET /price failed once and was the last request, and the program ended",
+        1,
+        True,
+        question="read_5xx",
+    ),
+    "silence": Event(
+        "quiet",
+        PRICE_FAILS,
+        "risky",
+        "silent",
+        "the answer is empty, and the program reported no error",
+        1,
+        True,
+        question="read_5xx",
+    ),
+    "a wrong value believed, without an oracle": Event("price", WRONG),
+    "the lab bypassed": Event("past", PRICE_DOWN, "note", "past_the_lab", "connection bypassed the lab", 2),
+    "no fault met": Event("replayed", NEVER, code=2),
 }
-# A wiring whose links have variables has no tap, and what does not use these is not watched.
-UNWATCHED = ("the lab bypassed",)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def shop() -> Iterator[str]:
     app = Flask("shop")
 
@@ -174,129 +284,178 @@ def shop() -> Iterator[str]:
         yield address.url
 
 
-def prepared(folder: Path, url: str, behaviour: str) -> None:
-    (folder / "agent.py").write_text(AGENT.format(url=url, behaviour=behaviour))
-    subject = {"command": [sys.executable, "agent.py"], "prompt": "none"}
+Findings = dict[str, list[tuple[str, str, str]]]
+"""Severity, rule and sentence of each finding, by event."""
+IDS = {f"e{number}": name for number, name in enumerate(EVENTS)}
+# A wiring whose links have variables has no tap, and what does not use these is not watched.
+WATCHED = {id: name for id, name in IDS.items() if name != "the lab bypassed"}
+FAULTS = [
+    {**event.fault, "id": id, "only": {**event.fault.get("only", {}), "episodes": [id]}}
+    for id, event in zip(IDS, EVENTS.values(), strict=True)
+    if id in WATCHED
+]
+PROMPTS = [{"id": id, "prompt": EVENTS[name].behaviour} for id, name in WATCHED.items()]
+
+
+def prepared(folder: Path, url: str) -> None:
+    (folder / "shopper.py").write_text(AGENT.format(url=url))
+    subject = {"command": [sys.executable, "shopper.py", "{prompt}"]}
     model = {"upstream": f"{url}/v1", "env": "MODEL_URL", "dialect": "openai_chat"}
     links = {"shop": {"upstream": url, "env": "SHOP_URL"}, "model": model}
     (folder / "wirefault.yaml").write_text(json.dumps({"links": links, "subject": subject}))
 
 
-def by_exec(folder: Path, fault: dict[str, Any]) -> tuple[int, Any]:
-    words = ("--tap", "proxy", "--faults", json.dumps({"faults": [fault]}), "--json", "out.json")
-    done = wirefault(folder, environ_in(folder), "exec", *words, "--", sys.executable, "agent.py")
+def plain(text: str) -> str:
+    """The text on one line, # for durations, without links, addresses and how a program ended."""
+    text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b", "#", " ".join(text.split()))
+    text = re.sub(r" of (shop|port_\d+)(?= was)|(?<=bypassed the lab).*|(?<=program ended).*", "", text)
+    return text.replace("as in the clean runs", "as in the control")
+
+
+def judged(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(row["severity"], row["rule"], plain(row["text"])) for row in rows]
+
+
+# a run for each event: `exec`, `run` of a wiring, and what reads the recording of `exec` or repeats it
+
+
+def by_exec(folder: Path, event: Event) -> tuple[int, Any]:
+    words = ("--tap", "proxy", "--faults", json.dumps({"faults": [event.fault]}), "--json", "out.json")
+    done = wirefault(
+        folder, environ_in(folder), "exec", *words, "--", sys.executable, "shopper.py", event.behaviour
+    )
     return done.returncode, json.loads((folder / "out.json").read_text("utf-8"))
 
 
-def by_again(folder: Path, fault: dict[str, Any]) -> tuple[int, Any]:
-    by_exec(folder, fault)
+def by_run(folder: Path, event: Event) -> tuple[int, Any]:
+    words = ("--faults", json.dumps({"faults": [event.fault]}), "--prompt", event.behaviour)
+    done = wirefault(folder, environ_in(folder), "run", "wirefault.yaml", *words, "--json", "--no-charts")
+    return done.returncode, json.loads(done.stdout)
+
+
+def by_again(folder: Path) -> tuple[int, Any]:
     done = wirefault(folder, environ_in(folder), "run", "--again", "latest")
-    reported = wirefault(folder, environ_in(folder), "report", "latest")
-    assert reported.returncode == done.returncode, (done.stdout, reported.stderr)
-    unlimited = wirefault(folder, environ_in(folder), "report", "latest", "--fail-on", "none")
-    assert unlimited.returncode == (2 if done.returncode == 2 else 0), unlimited.stderr
     scored = wirefault(folder, environ_in(folder), "runs", "verify", "latest", "--json")
     return done.returncode, json.loads(scored.stdout)
 
 
-def by_run(folder: Path, fault: dict[str, Any]) -> tuple[int, Any]:
-    words = ("--faults", json.dumps({"faults": [fault]}), "--json")
-    done = wirefault(folder, environ_in(folder), "run", "wirefault.yaml", *words)
-    return done.returncode, json.loads(done.stdout)
+@pytest.mark.parametrize("name", EVENTS)
+def test_exec_run_again_and_report_judge_alike(tmp_path: Path, shop: str, name: str) -> None:
+    event = EVENTS[name]
+    prepared(tmp_path, shop)
+    expected = [] if event.control or not event.rule else [event.finding]
+    code = 0 if event.control else event.code
+    runs = {"exec": by_exec(tmp_path, event), "again": by_again(tmp_path)}
+    if name in WATCHED.values():
+        runs["run"] = by_run(tmp_path, event)
+    for command, (ended, summary) in runs.items():
+        assert (judged(summary["findings"]), ended) == (expected, code), command
+        assert any("shows nothing" in remark for remark in summary["remarks"]) == (code == 2), command
+    reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest")
+    assert reported.returncode == code, reported.stderr
+    unlimited = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--fail-on", "none")
+    assert unlimited.returncode == (2 if code == 2 else 0), unlimited.stderr
 
 
-@pytest.mark.parametrize("run", [by_exec, by_run, by_again])
-@pytest.mark.parametrize("event", EVENTS)
-def test_exec_and_run_judge_alike(
-    tmp_path: Path, shop: str, event: str, run: Callable[[Path, dict[str, Any]], tuple[int, Any]]
-) -> None:
-    behaviour, fault, severity, rule, code = EVENTS[event]
-    prepared(tmp_path, shop, behaviour)
-    ended, summary = run(tmp_path, fault)
-    pairs = [(each["severity"], each["rule"]) for each in summary["findings"]]
-    seen = bool(rule) and not (run is by_run and event in UNWATCHED)
-    assert (pairs, ended) == ([(severity, rule)] if seen else [], code)
+# all events in one recording with a control: an experiment of a file, and of a function in place
+
+IN_PLACE = """
+import contextlib, io
+from wirefault import Experiment
+import shopper
+
+def answer(behaviour):
+    with contextlib.redirect_stdout(io.StringIO()) as printed, contextlib.suppress(SystemExit):
+        getattr(shopper, behaviour)()
+    return printed.getvalue()
+
+one = Experiment(subject=answer, prompts={prompts}, faults={faults}, checks=["no duplicate"])
+"""
 
 
-SENTENCE = (
-    "POST /orders was sent again # after its reply was lost, by the client; both were executed, with no"
-)
+def by_file(folder: Path) -> int:
+    plan = {"title": "one", "wiring": "wirefault.yaml", "prompts": PROMPTS, "hypothesis": ["no duplicate"]}
+    (folder / "one.yaml").write_text(json.dumps(plan | {"method": {"faults": {"faults": FAULTS}}}))
+    code: int = wirefault(folder, environ_in(folder), "run", "one.yaml").returncode
+    return code
+
+
+def in_place(folder: Path) -> int:
+    (folder / "one.py").write_text(IN_PLACE.format(prompts=PROMPTS, faults=FAULTS))
+    words = [sys.executable, "-m", "wirefault", "run", "one.py"]  # the agent runs in the command's process
+    environ = {**os.environ, **environ_in(folder)}
+    return subprocess.run(words, cwd=folder, env=environ, capture_output=True, timeout=600).returncode
+
+
+@pytest.mark.parametrize("run", [by_file, in_place])
+def test_experiments_judge_alike(tmp_path: Path, shop: str, run: Callable[[Path], int]) -> None:
+    """The hypothesis decides about the exit code; nothing else differs from an audit."""
+    prepared(tmp_path, shop)
+    code = run(tmp_path)
+    by_event: Findings = defaultdict(list)
+    for finding in recording_named("latest", tmp_path / ".wirefault").arm("method").summary.findings:
+        by_event[finding.episode] += judged([asdict(finding)])
+    for id, name in WATCHED.items():
+        event = EVENTS[name]
+        assert by_event[id] == ([event.finding] if event.rule else []), name
+    assert code == 1
+
+
+# the same by the audit, which makes the event by its own questions
+
+
+@pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.question])
+def test_audit_judges_alike(tmp_path: Path, shop: str, name: str) -> None:
+    event = EVENTS[name]
+    prepared(tmp_path, shop)
+    command = (sys.executable, "shopper.py", event.behaviour)
+    words = ("audit", "--ask", event.question, "--json", "out.json", "--", *command)
+    done = wirefault(tmp_path, environ_in(tmp_path), *words)
+    [answer] = json.loads((tmp_path / "out.json").read_text("utf-8"))["answers"]
+    assert (answer["severity"], answer["finding"], done.returncode) == (event.severity, event.rule, 1), (
+        done.stdout
+    )
+    timeline = wirefault(tmp_path, environ_in(tmp_path), "show", "latest", "q01", "--json").stdout
+    assert event.finding in judged(json.loads(timeline)["findings"])
+
+
+# and by pytest, whose tests fail where the other commands end with 1
+
 TEST = """
 import subprocess, sys, pytest
 
 @pytest.mark.wirefault(faults=[{fault}])
-def test_order():
-    subprocess.run([sys.executable, "agent.py"], check=True)
-"""
-
-IN_PLACE = """
-import runpy
-from wirefault import Experiment
-
-def agent(prompt):
-    runpy.run_path("agent.py")
-    return "ordered"
-
-one = Experiment(subject=agent, prompts=["tea"], faults=[{fault}], checks=["no duplicate"])
+def test_{id}():
+    subprocess.run([sys.executable, "shopper.py", "{behaviour}"])
 """
 
 
-def _audit(folder: Path) -> int:
-    words = ("audit", "--ask", "lost_reply", "--", sys.executable, "agent.py")
-    code = wirefault(folder, environ_in(folder), *words).returncode
-    print(wirefault(folder, environ_in(folder), "show", "latest", "q01").stdout)
-    return code
-
-
-def _experiment(folder: Path) -> int:
-    plan = {"title": "one", "wiring": "wirefault.yaml", "prompts": ["tea"], "repeats": 2}
-    plan |= {"steady_state": ["success_rate >= 0"], "hypothesis": ["no duplicate"]}
-    (folder / "one.yaml").write_text(json.dumps(plan | {"method": {"faults": {"faults": [LOST]}}}))
-    done = wirefault(folder, environ_in(folder), "run", "one.yaml")
-    print(done.stdout, done.stderr)
-    return done.returncode
-
-
-def _pytest(folder: Path) -> int:
-    (folder / "test_agent.py").write_text(TEST.format(fault=LOST))
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_agent.py"]
-    environ = {**os.environ, **environ_in(folder)}
-    done = subprocess.run(words, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
-    print(done.stdout)
-    return done.returncode
-
-
-def _in_place(folder: Path) -> int:
-    (folder / "one.py").write_text(IN_PLACE.format(fault=LOST))
-    done = wirefault(folder, environ_in(folder), "run", "one.py")
-    print(done.stdout, done.stderr)
-    return done.returncode
-
-
-@pytest.mark.parametrize("command", [_audit, _experiment, _pytest, _in_place])
-def test_lost_reply_has_one_sentence_everywhere(
-    tmp_path: Path, shop: str, command: Callable[[Path], int], capfd: pytest.CaptureFixture[str]
-) -> None:
-    prepared(tmp_path, shop, "replayed")
-    code = command(tmp_path)
-    output = re.sub(r"\b\d+(\.\d+)? (ms|s) after", "# after", " ".join(capfd.readouterr().out.split()))
-    assert code == 1 and re.search(rf"harmful\W[^;]*{re.escape(SENTENCE)}", output), output
-
-
-# what only a comparison with clean runs shows: behaviour, the audit's question, severity and rule
-BY_CONTROL = {
-    "a claimed failure": ("deny", "lost_reply", "harmful", "done_but_not_told"),
-    "a crash": ("crash", "read_5xx", "risky", "one_failure_ends_it"),
-    "silence": ("quiet", "read_5xx", "risky", "silent"),
-}
-
-
-@pytest.mark.parametrize("event", BY_CONTROL)
-def test_audit_finds_what_needs_a_control(tmp_path: Path, shop: str, event: str) -> None:
-    """``exec`` and ``run`` end with 0 on the same events, since they have no clean run."""
-    behaviour, question, severity, rule = BY_CONTROL[event]
-    prepared(tmp_path, shop, behaviour)
-    words = ("audit", "--ask", question, "--json", "out.json", "--", sys.executable, "agent.py")
-    done = wirefault(tmp_path, environ_in(tmp_path), *words)
-    [answer] = json.loads((tmp_path / "out.json").read_text("utf-8"))["answers"]
-    assert (answer["severity"], answer["finding"], done.returncode) == (severity, rule, 1), done.stdout
+def test_pytest_judges_alike(tmp_path: Path, shop: str) -> None:
+    prepared(tmp_path, shop)
+    events = {
+        id: EVENTS[name] for id, name in IDS.items() if not (EVENTS[name].control or EVENTS[name].by_answer)
+    }
+    tests = [TEST.format(fault=event.fault, id=id, behaviour=event.behaviour) for id, event in events.items()]
+    (tmp_path / "test_shop.py").write_text("".join(tests))
+    words = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--junitxml",
+        "out.xml",
+        "test_shop.py",
+    ]
+    environ = {**os.environ, **environ_in(tmp_path)}
+    done = subprocess.run(words, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=600)
+    cases = {case.attrib["name"]: case for case in ElementTree.parse(tmp_path / "out.xml").iter("testcase")}
+    for id, event in events.items():
+        failed = (
+            cases[f"test_{id}"].find("failure") is not None or cases[f"test_{id}"].find("error") is not None
+        )
+        assert failed == bool(event.code), (event, done.stdout)
+    output = plain(done.stdout)
+    for event in events.values():
+        assert event.code != 1 or f"{event.rule} ({event.severity}): {event.sentence}" in output
