@@ -63,7 +63,7 @@ pytest: setup | .pytest_cache
 
 # compile the tests once: in a new clone, each worker would do it
 .pytest_cache: | setup
-	@$(PYTEST) --collect-only -qq >/dev/null
+	@$(PYTEST) --collect-only -qq >/dev/null && mkdir -p $@
 
 pytest-fast: setup
 	@$(PYTEST) -n 4 -m "not slow" --hypothesis-profile=fast $(ARGS)
