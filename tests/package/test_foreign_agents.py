@@ -20,17 +20,8 @@ pytestmark = MARKS
 NEEDED = {
     *("annotated_types", "anyio", "babel", "certifi", "charset_normalizer", "click", "cryptography"),
     *("dateutil", "dotenv", "flexcache", "flexparser", "future", "httptools", "idna", "jinja2"),
-    *(
-        "markupsafe",
-        "msgspec",
-        "pint",
-        "platformdirs",
-        "pydantic",
-        "pydantic_core",
-        "re2",
-        "requests",
-        "rich",
-    ),
+    *("markupsafe", "msgspec", "pint", "platformdirs", "pydantic", "pydantic_core", "re2", "requests"),
+    *("rich",),
     *("starlette", "toxiproxy", "typing_extensions", "typing_inspection", "urllib3", "uvicorn", "uvloop"),
     *("websockets", "yaml"),
 }
