@@ -7,6 +7,7 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.compose.engine import IMAGE, V1, V2, docker, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
 from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.compose.test_reach import SEARCH
+from tests.e2e.test_one_policy import EVENTS, judged
 from tests.support import until
 from wirefault.core.sockets import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, MANAGER_PORT, TOXIPROXY_PORT
 from wirefault.history.events import ConnectionEnded, Event, Exchange
@@ -60,6 +62,13 @@ def reserve(item: str) -> dict:
 
 
 def answer(prompt: str) -> str:
+    if prompt == "Insist":
+        for _ in range(2):
+            try:
+                return post(MESSAGES, {"to": "bob", "body": "hi"})["id"]
+            except requests.RequestException:
+                pass
+        return "It failed."
     if not prompt.startswith("Reserve "):
         return answer_without_tools(prompt)
     try:
@@ -157,6 +166,24 @@ def test_functions_of_subject_are_faulted_as_recorded(lab: Lab) -> None:
         kind: count for kind, count in EXECUTED.items() if kind != "changed_arguments"
     }
     assert len(items) == sum(EXECUTED.values())  # one has another item
+
+
+def test_lost_reply_is_judged_as_by_other_commands(lab: Lab) -> None:
+    event = EVENTS["a write replayed after a lost reply"]
+    prompts = lab.folder / FOLDER / "prompts.json"
+    sample = prompts.read_text()
+    prompts.write_text(json.dumps([{"id": "insist", "prompt": "Insist"}]))
+    faults = {"faults": [{**event.fault, "links": "message"}]}
+    (lab.folder / "experiments" / "lost.yaml").write_text(json.dumps(faults))
+    try:
+        words = "run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 -e FAULTS=experiments/lost.yaml agent"
+        done = lab.play(f"docker compose {words}")
+    finally:
+        prompts.write_text(sample)
+    severity, rule, sentence = event.finding
+    said = judged(asdict(finding) for finding in lab.last_run().findings)
+    assert said == [(severity, rule, sentence.replace("/orders", "/message"))]
+    assert done.returncode == event.code, done.stderr
 
 
 def test_subject_with_its_own_path_keeps_lab_startup(lab: Lab) -> None:

@@ -1,0 +1,87 @@
+"""Count the work behind one prompt of the demo whose write loses its reply, over all its processes.
+
+    python -m tools.counted [--files]
+
+How often the episode is judged and its records are joined, history lines are parsed, the fault set is read from
+text, links are decoded and settings loaded, in how many processes; and how many files of this project are
+entered. Every Python process gets a profile hook through ``sitecustomize``; forked ones inherit it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+WORK = {
+    "the episode is judged": ("wirefault/judging/judge.py", "judge_trace"),
+    "its records are joined": ("wirefault/judging/trace.py", "EpisodeTrace.requests"),
+    "history lines parsed": ("wirefault/history/reader.py", "parse_line"),
+    "the fault set is read from text": ("wirefault/faults/sets/fault_set.py", "load_set"),
+    "links are decoded": ("wirefault/wiring/links.py", "Links.load"),
+    "settings loaded": ("wirefault/settings/configuration.py", "load_configuration"),
+}
+LOST = "{faults: [{fault: lose_reply, links: tools, only: {method: POST}, when: {first: 1, of: try}}]}"
+DEMO = ("demo", "--only", "18", "--seed", "1", "--no-charts", "--toxic-prob", "0", "--error-prob", "0")
+DEMO += ("--faults", LOST, "--toxiproxy", "embedded")
+HOOK = """
+import os, sys, threading
+ROOT, OUT, WORK = {root!r}, {out!r}, {work!r}
+SEEN = {{}}
+def write(line):
+    with open(OUT, "a") as file:
+        file.write(line + "\\n")
+def hook(frame, event, _):
+    if event == "call":
+        code = frame.f_code
+        name = code.co_filename
+        if SEEN.get(name) != os.getpid():
+            SEEN[name] = os.getpid()
+            if name.startswith(ROOT) and ".venv" not in name and code.co_flags & 1:
+                write("file " + name[len(ROOT) + 1:])
+        if code.co_name in WORK and (name[len(ROOT) + 1:], code.co_qualname) in WORK[code.co_name]:
+            write(f"call {{os.getpid()}} {{code.co_qualname}}")
+sys.setprofile(hook)
+threading.setprofile(hook)
+"""
+
+
+def counted() -> tuple[Counter[tuple[str, str]], set[str]]:
+    """Calls by process and function, and the files entered. Raises ``CalledProcessError`` if the demo fails."""
+    by_name: dict[str, list[tuple[str, str]]] = {}
+    for file, function in WORK.values():
+        by_name.setdefault(function.rpartition(".")[2], []).append((file, function))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "counted.txt")
+        hook = HOOK.format(root=str(ROOT), out=str(out), work=by_name)
+        Path(folder, "sitecustomize.py").write_text(hook, encoding="utf-8")
+        wirefault = str(Path(sys.executable).with_name("wirefault"))
+        environ = os.environ | {"PYTHONPATH": folder}
+        subprocess.run([wirefault, *DEMO, "--out", folder], env=environ, cwd=folder, check=True)
+        lines = [line.split() for line in out.read_text(encoding="utf-8").splitlines()]
+    calls = Counter((line[1], line[2]) for line in lines if line[0] == "call")
+    return calls, {line[1] for line in lines if line[0] == "file"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--files", action="store_true", help="print the files, too")
+    chosen = parser.parse_args()
+    calls, files = counted()
+    if chosen.files:
+        print(*sorted(files), sep="\n")
+    for what, (_, function) in WORK.items():
+        by_process = [number for (_, name), number in calls.items() if name == function]
+        print(f"{what:<32}  {sum(by_process):>4} times in {len(by_process)} processes")
+    print(f"{'files entered':<32}  {len(files):>4}")
+
+
+if __name__ == "__main__":
+    main()
