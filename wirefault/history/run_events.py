@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from functools import cached_property
 from typing import Any, Literal
 
 from msgspec import field
@@ -157,7 +158,7 @@ EXIT_CODE = "ExitCode"
 """``error_type`` of a command that ended with a non-zero exit code."""
 
 
-class RunStarted(BaseEvent, frozen=True, tag="run_started"):
+class RunStarted(BaseEvent, frozen=True, dict=True, tag="run_started"):
     """The start of a run: its settings, subject, prompts and links."""
 
     t: Clock
@@ -178,9 +179,9 @@ class RunStarted(BaseEvent, frozen=True, tag="run_started"):
     faults_name: str = ""  # the user's name for the fault set; empty for a text
     lab_files: Mapping[str, str] = {}  # replacements of shipped files, by variable
 
-    @property
+    @cached_property
     def wired(self) -> Links:
-        """Return the links of the run's wiring."""
+        """The links of the run's wiring."""
         return Links.load(self.links) if self.links or self.wiring_arguments else lab_links()
 
 
