@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -133,10 +134,15 @@ def _is_path(text: str) -> bool:
     return "/" in text or text.endswith((_SUFFIX, ".yml", ".json")) or os.path.exists(text)  # noqa: PTH110
 
 
+_KINDS = re.compile(r"""\b(?:fault|toxic)["']?: *["']?(\w+)""")
+
+
 def preset_of(faults: str, links: Links) -> str | None:
     """The name of the preset with this canonical text for these links, if any."""
+    kinds = set(_KINDS.findall(faults))
     for name in preset_names():
         with suppress(FaultSetError):  # for example a preset for a model in a wiring without one
-            if preset(name, links).dump() == faults:
+            text = (_folder() / f"{name}{_SUFFIX}").read_text(encoding="utf-8")
+            if kinds <= set(_KINDS.findall(text)) and preset(name, links).dump() == faults:
                 return name
     return None
