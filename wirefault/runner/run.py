@@ -34,8 +34,8 @@ from wirefault.history.reader import Tail, with_ids
 from wirefault.history.writer import history_file
 from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.findings.rules import trace_findings
-from wirefault.judging.judge import EpisodeJudgement
-from wirefault.judging.summary import Summary, ended_early, summarise
+from wirefault.judging.judge import EpisodeJudgement, judge_run
+from wirefault.judging.summary import Summary, ended_early, summary_of
 from wirefault.judging.trace import traces_of
 from wirefault.runner.attempts import AttemptRunner, worth_another
 from wirefault.runner.interruption import EndedByLauncher
@@ -321,7 +321,8 @@ def run_prompts(
             runner.note(level, message)
             listener.say(message if level == "info" else f"{level}: {message}")
         record = runner.run(prompts)
-        summary = summarise(record.events)
+        # each episode was judged when it ended, and again if anything came late
+        summary = summary_of(judge_run(record.events, record.judgements if record.completed else {}))
         if control_in:
             summary = replace(summary, remarks=[*summary.remarks, _WITHOUT_CONTROL.format(control_in)])
         try:
