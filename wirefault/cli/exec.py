@@ -41,10 +41,8 @@ from wirefault.history.events import (
     InterceptionFailed,
     RunStarted,
 )
-from wirefault.history.reader import read_history
 from wirefault.judging.account import nothing_known
 from wirefault.judging.ending import FailOn
-from wirefault.judging.summary import summarise
 from wirefault.judging.usage import LinkCalls, calls_by_link
 from wirefault.report.next_command import print_why
 from wirefault.report.reproduce import EXEC, EXEC_DEFAULTS
@@ -212,11 +210,10 @@ def _show(
     prompts: PromptsOptions | None,
 ) -> int:
     """Show the servers called, write the observed wiring, and return the exit code."""
-    if not (completed.logs / "runs" / completed.run_id).exists():
+    if (arm := completed.arm) is None:
         return completed.code
-    events = read_history(completed.logs, completed.run_id).events()
+    summary, events = arm.summary, arm.events
     rows = calls_by_link(events)
-    summary = summarise(events)
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
     reasons = " ".join(episode.why for episode in summary.episodes)
     failures = [event for event in events if isinstance(event, InterceptionFailed)]
@@ -231,8 +228,8 @@ def _show(
     if record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(record, events, intercept, wiring.subject, prompts)
-    show_page(completed.saved)
-    print_why(plain_console(stderr=True), summary, completed.logs)
+    show_page(completed.saved, completed.recording)
+    print_why(plain_console(stderr=True), summary, arm.logs)
     return completed.code
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,19 +14,20 @@ from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, log
 from wirefault.cli.results import show_page, show_run, show_why
 from wirefault.cli.running import check_files, workers_for
 from wirefault.cli.saved import explained_file_errors, saved_anew
+from wirefault.core.errors import InputError
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.engine import LocalEngine, RunControl
 from wirefault.experiments.evidence import AlteredError
 from wirefault.experiments.plan import plan_plain_run
+from wirefault.experiments.recorded import RecordedArm, Recording, recording_of
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.sets.presets import find_set
 from wirefault.gateway.cassettes import check_cassettes
-from wirefault.history.events import Event
 from wirefault.history.logs import log_error
-from wirefault.history.reader import HistoryError, read_history
-from wirefault.judging.ending import run_ending
-from wirefault.judging.summary import counted, summarise
+from wirefault.history.reader import HistoryError
+from wirefault.judging.ending import FailOn, run_ending
+from wirefault.judging.summary import counted
 from wirefault.lab.extra import NotInstalled, require_charts, require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -48,14 +49,15 @@ class CompletedRun:
 
     code: int
     saved: SavedExperiment
-
-    @property
-    def logs(self) -> Path:
-        return self.saved.logs
+    recording: Recording
 
     @property
     def run_id(self) -> str:
         return self.saved.experiment_id
+
+    @property
+    def arm(self) -> RecordedArm | None:
+        return next(iter(self.recording.arms.values()), None)
 
 
 def run_in_own_lab(
@@ -102,6 +104,7 @@ def run_in_own_lab(
         on_stderr=how.on_stderr,
         shows_why=False,  # the lines of page and charts come first
     )
+    saved.facts.keeps_judgements = True  # the page shows them
     with explained_file_errors():
         code = run_experiment(saved, control, LocalEngine()).code
     history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
@@ -109,24 +112,26 @@ def run_in_own_lab(
         for line in (*loaded.problems, *loaded.notes):
             print_to_stderr(f"warning: {line}")
         show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=False)
-    run_id = saved.experiment_id
-    recorded = history.events if history else _events(configuration.logs, run_id)
-    if code == 0 and how.fail_on is not None and recorded:
-        code = run_ending(summarise(recorded), how.fail_on)
+    run_id, recording = saved.experiment_id, recording_of(saved)
+    if code == 0 and how.fail_on is not None:
+        code = _ending(recording, how.fail_on)
     if (configuration.logs / "runs" / run_id).exists():
         if how.charts is not False:
             _draw_charts(configuration.logs, run_id, history)
         if not how.on_stderr:  # else the caller has more to show first
-            show_page(saved)
-            show_why(plain_console(stderr=how.as_json), configuration.logs, run_id, history)
-    return CompletedRun(code, saved)
+            show_page(saved, recording)
+            for arm in recording.arms.values():
+                show_why(plain_console(stderr=how.as_json), arm)
+    return CompletedRun(code, saved, recording)
 
 
-def _events(logs: Path, run_id: str) -> Sequence[Event]:
+def _ending(recording: Recording, fail_on: FailOn) -> int:
+    """The exit code by what was found; 0 if nothing was recorded, since then the run says why."""
     try:
-        return read_history(logs, run_id).events()
-    except HistoryError:
-        return ()
+        codes = [run_ending(arm.summary, fail_on) for arm in recording.arms.values()]
+    except InputError:
+        return 0
+    return max(codes, default=0)
 
 
 def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:

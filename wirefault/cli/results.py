@@ -14,14 +14,13 @@ from rich.text import Text
 from wirefault.cli.recorded import print_object
 from wirefault.core.errors import InputError, UserError
 from wirefault.experiments.arms import ArmHistory
-from wirefault.experiments.recorded import harm_beside_verdict, recording_of
+from wirefault.experiments.recorded import RecordedArm, Recording, harm_beside_verdict, recording_of
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in
 from wirefault.experiments.run_tournament import TournamentResult
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import Check
 from wirefault.history.events import RunFinished
 from wirefault.history.logs import strip_control
-from wirefault.history.reader import HistoryError, read_history
 from wirefault.judging.summary import Summary, summarise
 from wirefault.lab.process import print_to_stderr
 from wirefault.report.experiment import print_effects, print_verdict
@@ -140,27 +139,27 @@ def _show_resume(console: Console, name: str, out: Path | None) -> None:
     console.print(f"to resume it: {shlex.join(words)}", soft_wrap=True)
 
 
-def show_page(saved: SavedExperiment) -> None:
-    """Write the page of what was recorded, and print its path.
+def show_page(saved: SavedExperiment, recording: Recording | None = None) -> None:
+    """Write the page of what was recorded, and print its path. ``recording``: what was read of it already.
 
     Where OpenTelemetry's variables name a collector, its spans go there; a failure to send them is a warning.
     """
     from wirefault.report.page.write import page_line  # the template engine is slow to import
     from wirefault.report.telemetry.export import export, is_wanted
 
-    print_to_stderr(page_line(saved.logs, saved.experiment_id, saved.plan.configuration.environ))
+    print_to_stderr(page_line(saved.logs, saved.experiment_id, saved.plan.configuration.environ, recording))
     if is_wanted(os.environ):
         try:
-            print_to_stderr(f"spans exported: {export(recording_of(saved))}")
+            print_to_stderr(f"spans exported: {export(recording or recording_of(saved))}")
         except UserError as error:
             print_to_stderr(f"warning: no spans exported: {error}")
 
 
-def show_why(console: Console, logs: Path, run_id: str, history: ArmHistory | None) -> None:
+def show_why(console: Console, arm: RecordedArm) -> None:
     """Print the command for the worst episode, if the run has its end; the run's process told the rest."""
     try:
-        events = history.events if history else read_history(logs, run_id).events()
-    except HistoryError:
+        summary = arm.summary
+        if any(isinstance(event, RunFinished) for event in arm.events):
+            print_why(console, summary, arm.logs)
+    except InputError:
         return
-    if any(isinstance(event, RunFinished) for event in events):
-        print_why(console, summarise(events), logs)

@@ -41,7 +41,7 @@ from wirefault.cli.options import (
     verbose_option,
     workers_option,
 )
-from wirefault.core.errors import USAGE, InputError
+from wirefault.core.errors import USAGE, InputError, UserError
 from wirefault.core.lab_folder import logs_folder
 from wirefault.core.sockets import UI_PORT
 from wirefault.settings.settings import INTERNAL, NAMES
@@ -403,12 +403,17 @@ def _show_page_and_why(configuration: Configuration, run_id: str, *, as_json: bo
     from rich.text import Text
 
     from wirefault.cli.results import show_why
+    from wirefault.experiments.recorded import open_recording
     from wirefault.report.page.write import page_line
     from wirefault.report.reproduce import COMPOSE_LAB
     from wirefault.report.terminal import plain_console
 
     environ = configuration.environ
-    lines = [page_line(configuration.logs, run_id, environ)]
+    try:
+        recording = open_recording(configuration.logs, run_id, environ)
+    except UserError:  # the line about the page says why
+        recording = None
+    lines = [page_line(configuration.logs, run_id, environ, recording)]
     if environ.get("LAB_ID") == COMPOSE_LAB:
         # the port that Docker chose is known outside alone
         port = environ.get("HOST_STATUS_PORT")
@@ -417,7 +422,8 @@ def _show_page_and_why(configuration: Configuration, run_id: str, *, as_json: bo
     console = plain_console(stderr=as_json)
     for line in lines:
         console.print(Text(line), soft_wrap=True)
-    show_why(console, configuration.logs, run_id, None)
+    if recording is not None:
+        show_why(console, recording.arm(None))
 
 
 def _prompts(chosen: Mapping[str, Any]) -> PromptsOptions:

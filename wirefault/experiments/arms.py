@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from msgspec import structs
@@ -165,13 +166,19 @@ class ArmHistory:
     source: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_arm(logs: Path, run_ids: Sequence[str], planned: int) -> ArmHistory:
+def read_arm(
+    logs: Path,
+    run_ids: Sequence[str],
+    planned: int,
+    known: Mapping[str, Sequence[Event]] = MappingProxyType({}),
+) -> ArmHistory:
     """Merge all events of the runs, for callers that need them; figures come from ``ArmFacts``.
 
-    ``planned`` is the number of episodes. A killed run contributes the episodes that it had judged. The
-    episode it was in did not complete; it is shown as interrupted unless another run completed it.
+    ``planned`` is the number of episodes; ``known`` has the events of runs that were read already. A killed
+    run contributes the episodes that it had judged. The episode it was in did not complete; it is shown as
+    interrupted unless another run completed it.
     """
-    runs, problems = _read_runs(logs, run_ids)
+    runs, problems = _read_runs(logs, run_ids, known)
     started = next((event for events in runs.values() for event in _of_kind(events, RunStarted)), None)
     if started is None:
         return ArmHistory([], (*problems, *(["it has no run"] if not run_ids else [])))
@@ -212,13 +219,15 @@ def _arm_history_verdicts(events: Sequence[Event]) -> RunVerdicts:
     )
 
 
-def _read_runs(logs: Path, run_ids: Sequence[str]) -> tuple[dict[str, list[Event]], list[str]]:
+def _read_runs(
+    logs: Path, run_ids: Sequence[str], known: Mapping[str, Sequence[Event]]
+) -> tuple[dict[str, Sequence[Event]], list[str]]:
     """The events of each readable run, and the problems of the others and of those that ended early."""
-    runs: dict[str, list[Event]] = {}
+    runs: dict[str, Sequence[Event]] = {}
     problems: list[str] = []
     for run_id in run_ids:
         try:
-            runs[run_id] = read_history(logs, run_id).events()
+            runs[run_id] = known[run_id] if run_id in known else read_history(logs, run_id).events()
         except (HistoryError, ValueError, OSError) as error:
             problems.append(f"the history of {run_id} cannot be read: {error}")
             continue

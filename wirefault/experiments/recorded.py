@@ -52,7 +52,8 @@ class RecordedArm:
 
     @cached_property
     def _history(self) -> ArmHistory:
-        return read_arm(self.logs, self.run_ids, len(self.planned))
+        judged = self.__dict__.get("judgements", {})  # of which nothing is read again
+        return read_arm(self.logs, self.run_ids, len(self.planned), {id: judged[id].events for id in judged})
 
     @cached_property
     def judgements(self) -> Mapping[str, RunJudgement]:

@@ -48,14 +48,15 @@ _OVERVIEW = 8
 _MAX_TITLE = 200
 
 
-def page_line(logs: Path, name: str, environ: Mapping[str, str]) -> str:
+def page_line(logs: Path, name: str, environ: Mapping[str, str], recording: Recording | None = None) -> str:
     """Write the page of a run or experiment below ``logs``; return a line with its path, or the reason.
 
-    A page that cannot be written changes no verdict, so nothing is raised for it.
+    ``recording``: what was read of it already. A page that cannot be written changes no verdict, so nothing
+    is raised for it.
     """
     path = page_path(logs, name)
     try:
-        html = page_html(page_content(open_recording(logs, name, environ)))
+        html = page_html(page_content(recording or open_recording(logs, name, environ)))
         replace_shared(logs, path, html.encode("utf-8", "replace"))
     except (UserError, OSError, UnsafeFileError, ValueError) as error:
         return f"no page: {strip_control(str(error))}"
