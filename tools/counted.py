@@ -2,8 +2,8 @@
 
     python -m tools.counted [--files]
 
-How often the episode is judged and its records are joined, history lines are parsed, the fault set is read from
-text, links are decoded and settings loaded, in how many processes; and how many files of this project are
+How often the episode is judged and its records joined, lines of the history parsed, the fault set read from
+text, links decoded and settings loaded, in how many processes; and how many files of this project are
 entered. Every Python process gets a profile hook through ``sitecustomize``; forked ones inherit it.
 """
 
@@ -27,8 +27,8 @@ WORK = {
     "settings loaded": ("wirefault/settings/configuration.py", "load_configuration"),
 }
 LOST = "{faults: [{fault: lose_reply, links: tools, only: {method: POST}, when: {first: 1, of: try}}]}"
-DEMO = ("demo", "--only", "18", "--seed", "1", "--no-charts", "--toxic-prob", "0", "--error-prob", "0")
-DEMO += ("--faults", LOST, "--toxiproxy", "embedded")
+CALM = ("--toxic-prob", "0", "--error-prob", "0", "--toxiproxy", "embedded", "--no-charts")
+DEMO = ("demo", "--only", "18", "--seed", "1", *CALM, "--faults", LOST)
 HOOK = """
 import os, sys, threading
 ROOT, OUT, WORK = {root!r}, {out!r}, {work!r}
@@ -40,9 +40,9 @@ def hook(frame, event, _):
     if event == "call":
         code = frame.f_code
         name = code.co_filename
-        if SEEN.get(name) != os.getpid():
+        if code.co_flags & 1 and SEEN.get(name) != os.getpid():  # a function, not a module's body
             SEEN[name] = os.getpid()
-            if name.startswith(ROOT) and ".venv" not in name and code.co_flags & 1:
+            if name.startswith(ROOT) and ".venv" not in name:
                 write("file " + name[len(ROOT) + 1:])
         if code.co_name in WORK and (name[len(ROOT) + 1:], code.co_qualname) in WORK[code.co_name]:
             write(f"call {{os.getpid()}} {{code.co_qualname}}")
@@ -52,7 +52,7 @@ threading.setprofile(hook)
 
 
 def counted() -> tuple[Counter[tuple[str, str]], set[str]]:
-    """Calls by process and function, and the files entered. Raises ``CalledProcessError`` if the demo fails."""
+    """Calls by process and function, and files entered. Raises ``CalledProcessError`` if the demo fails."""
     by_name: dict[str, list[tuple[str, str]]] = {}
     for file, function in WORK.values():
         by_name.setdefault(function.rpartition(".")[2], []).append((file, function))
