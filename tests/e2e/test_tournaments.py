@@ -84,13 +84,13 @@ def test_killed_tournament_draws_rounds_until_arms_differ(tmp_path: Path) -> Non
         done = wirefault(tmp_path, "run", "--resume", name, *OPTIONS)
     assert done.returncode == 0, done.stderr
     rounds = [line for line in (before + done.stderr).splitlines() if " episodes, method: " in line]
-    assert [line.split()[0] for line in rounds] == ["8", "12"] and "cannot be told apart" in rounds[0]
+    assert [line.split()[0] for line in rounds] == ["8", "12", "18"] and "cannot be told apart" in rounds[0]
     document = json.loads(done.stdout)
     [table] = document["tables"]
     assert document["tournament"] == name and document["decided"]
     assert table["advice"].startswith("Use keyed: ") and table["schedules"]["different"] == []
     # as without a kill: every second order loses its reply, and is repeated once
     assert {arm["arm"]: counts(arm) for arm in table["arms"]} == {
-        "retry": (12, 6, 0, 6, 6),
-        "keyed": (12, 12, 0, 12, 0),
+        "retry": (18, 9, 0, 9, 9),
+        "keyed": (18, 18, 0, 18, 0),
     }
