@@ -110,7 +110,7 @@ def test_invalid_dotenv_does_not_restart_in_loop(lab: Lab, dotenv: Path) -> None
 def test_foreign_dotenv_names_are_listed(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("TOXIC_PRB=0.5\nDATABASE_URL=secret\n")
     lab.compose("up -d --force-recreate --no-deps init")
-    misspelt, foreign = until(lambda: lab.log("init"))
+    misspelt, foreign = until(lambda: lines if len(lines := lab.log("init")) > 1 else None)
     assert "TOXIC_PRB is ignored" in misspelt and "did you mean 'TOXIC_PROB'?" in misspelt
     assert foreign == ".env: ignored, not settings of Wirefault: DATABASE_URL"
 

@@ -112,6 +112,11 @@ def test_other_request_is_not_retry():
     assert (row.retried, row.recovered, row.abandoned) == (0, 0, 1)
 
 
+def test_equal_request_that_began_before_the_failure_is_not_retry():
+    (row,) = calls_by_link([STARTED, STRUCK, replace(ASKED, start=STRUCK.start + 0.002)])
+    assert (row.retried, row.recovered, row.abandoned) == (0, 0, 1)
+
+
 def test_request_that_always_fails_does_not_recover():
     (row,) = calls_by_link([STARTED, STRUCK, replace(STRUCK, start=2.0)])
     assert (row.retried, row.recovered, row.abandoned) == (1, 0, 1)

@@ -78,6 +78,10 @@ def record_key(record: Exchange | CallerRecord) -> TryKey:
             return record.attempt, LAB_MODEL, "", record.ordinal, record.try_
 
 
+SAME_CLOCK_S = 0.001
+"""A repetition may seem to begin that much before the end of what it repeats, by the clock of one process."""
+
+
 @dataclass(frozen=True)
 class Request:
     """One request, with the caller's record, the gateway's, or both."""

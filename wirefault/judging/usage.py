@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from wirefault.dialects.mcp import MCP
 from wirefault.history.events import AttemptArmed, ConnectionEnded, Event, Exchange, RunStarted
-from wirefault.judging.requests import asks_model_again
+from wirefault.judging.requests import SAME_CLOCK_S, asks_model_again
 from wirefault.judging.trace import traces
 from wirefault.judging.writes import same_exchanges
 from wirefault.settings.budgets import Price, load_prices
@@ -179,7 +179,9 @@ def _add_reaction(
     row: LinkCalls, failed: Exchange, later: Sequence[Exchange], sames: Mapping[int, str]
 ) -> None:
     """Whether the same request was sent again, and whether it then succeeded."""
-    same = [each for each in later if _is_same(failed, each, sames) or asks_model_again(failed, each)]
+    ended = failed.start + (failed.left_ms or failed.ms) / 1000 - SAME_CLOCK_S
+    after = [each for each in later if each.start >= ended]
+    same = [each for each in after if _is_same(failed, each, sames) or asks_model_again(failed, each)]
     if not same:
         row.abandoned += 1
         return

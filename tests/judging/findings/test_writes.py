@@ -209,6 +209,10 @@ def test_lost_reply_of_one_of_two_parallel_writes_is_the_cause(parallel):
     assert text.startswith("POST /orders was sent again 390 ms after its reply was lost, by the client; both")
 
 
+def test_equal_write_that_began_before_the_loss_repeats_nothing():
+    assert write_repeated(lost(), request(0.005, status=201)) == []
+
+
 def test_failure_counts_from_the_start_of_the_first_request():
     order, note = (
         request(0, seconds=0.3, status=201),

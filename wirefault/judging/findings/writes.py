@@ -14,7 +14,7 @@ from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.oracle.episode import Episode
-from wirefault.judging.requests import Request
+from wirefault.judging.requests import SAME_CLOCK_S, Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, writes_in
 
@@ -76,8 +76,8 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         first, following = group[first_place], group[first_place + 1]
         if first.fate == "refused":
             continue
-        if first.seen.end > again.seen.start + _TOLERANCE_S:
-            continue  # concurrent
+        if _is_concurrent(first.seen, again.seen):
+            continue
         if _share_key(first, again):
             continue
         if _is_lost(first.seen):
@@ -95,6 +95,12 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             return _after_lost_reply(trace, lost, again, _by(trace, lost, again))
         return _after_failure(first, again, failure, _by(trace, previous, again))
     return None
+
+
+def _is_concurrent(first: Request, again: Request) -> bool:
+    """Whether the second began before the caller knew of the first's end."""
+    is_one_clock = (first.caller_record is None) == (again.caller_record is None)
+    return first.end > again.start + (SAME_CLOCK_S if is_one_clock else _TOLERANCE_S)
 
 
 def _share_key(first: Write, again: Write) -> bool:
