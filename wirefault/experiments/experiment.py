@@ -143,7 +143,7 @@ SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_se
 
 
 # the steady state where no oracle judges success
-_ANSWERS = ("crash == 0", "runaway == 0")
+ANSWERS = ("crash == 0", "runaway == 0")
 
 
 def _is_statement(check: Any) -> bool:
@@ -353,7 +353,7 @@ class Experiment(Spec):
         """
         if "steady_state" in self.model_fields_set or (has_oracle and not self.arms):
             return self.model_copy(update={"steady_state": self.steady_state})
-        return self.model_copy(update={"steady_state": list(_ANSWERS)})
+        return self.model_copy(update={"steady_state": list(ANSWERS)})
 
     @model_validator(mode="before")
     @classmethod

@@ -11,7 +11,7 @@ import pydantic
 import pytest
 
 from wirefault.core.errors import InputError, UserError
-from wirefault.experiments.experiment import CONTROL, METHOD
+from wirefault.experiments.experiment import ANSWERS, CONTROL, METHOD
 from wirefault.experiments.in_place import Experiment, run_in_lab
 from wirefault.experiments.report import EpisodeReport, ExperimentReport
 from wirefault.history.reader import read_run
@@ -77,6 +77,7 @@ def _experiment(
         settings={"prompt_limit": 1},
         faults=json.loads(mark.faults),
         checks=[_COMPLETES, *checks],
+        steady_state=list(ANSWERS),  # an oracle may ask for the answer under the faults
     )
 
 
