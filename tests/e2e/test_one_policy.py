@@ -351,8 +351,10 @@ def test_exec_run_again_and_report_judge_alike(tmp_path: Path, shop: str, name: 
     for command, (ended, summary) in runs.items():
         assert (judged(summary["findings"]), ended) == (expected, code), command
         assert any("shows nothing" in remark for remark in summary["remarks"]) == (code == 2), command
-    reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest")
+    reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--junit", "out.xml")
     assert reported.returncode == code, reported.stderr
+    [suite] = ElementTree.parse(tmp_path / "out.xml").getroot()
+    assert (suite.get("failures"), suite.get("errors")) == (f"{int(code == 1):d}", f"{int(code == 2):d}")
     unlimited = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--fail-on", "none")
     assert unlimited.returncode == (2 if code == 2 else 0), unlimited.stderr
 

@@ -1,4 +1,4 @@
-"""JUnit XML: a suite per experiment, a case per statement and arm."""
+"""JUnit XML: a suite per experiment, a case per statement and arm; without statements, by findings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import re
 from xml.etree import ElementTree
 
 from wirefault.experiments.assertions.registry import statement_of
+from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.history.logs import strip_control
+from wirefault.judging.account import nothing_known
+from wirefault.judging.ending import fails
+from wirefault.judging.summary import Summary
 from wirefault.report.experiment import measures_text
 from wirefault.report.page_links import page_links
 
@@ -16,7 +20,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def junit(results: list[ExperimentResult]) -> str:
-    """Return JUnit XML: a suite per experiment, a case per statement and arm.
+    """Return JUnit XML: a suite per experiment, a case per statement and arm. Raises ``InputError``.
 
     Unknown is an error, not a pass; a statement about an arm that was not run is skipped.
     """
@@ -46,12 +50,28 @@ def junit(results: list[ExperimentResult]) -> str:
                 for statement in (*arm.hypothesis, *map(statement_of, arm.assertions)):
                     skipped = ElementTree.SubElement(_junit_case(suite, arm.name, statement), "skipped")
                     skipped.set("message", xml_text(f"the arm {arm.name} was not run"))
-        if result.judged is None:
+        if result.judged is None and result.plan.is_plain_run and not result.can_be_resumed:
+            _add_plain_run(suite, recording_of(result.saved).arm(None).summary)
+        elif result.judged is None:
             case = _junit_case(suite, "experiment", "completed")
             ElementTree.SubElement(case, "error", message="did not run to its end")
         if seconds := result.timing.get("seconds"):
             suite.set("time", f"{seconds:.3f}")
     return junit_text(root)
+
+
+def _add_plain_run(suite: ElementTree.Element, summary: Summary) -> None:
+    """Add the cases of a run without a hypothesis, which decide about its exit code."""
+    case = _junit_case(suite, "run", "no harmful or risky finding")
+    failing = [each for each in summary.findings if fails(each.severity)]
+    if failing:
+        problem = ElementTree.SubElement(case, "failure", message=xml_text(failing[0].text))
+        lines = (f"{each.severity}: {each.rule}: {each.text} (episode {each.episode})" for each in failing)
+        problem.text = xml_text("\n".join(lines))
+    case = _junit_case(suite, "run", "faults were injected")
+    why = nothing_known(summary.faults, summary.settings)
+    if why := why or summary.lab_failed_because or summary.servers_failed_because:
+        ElementTree.SubElement(case, "error", message=xml_text(why))
 
 
 def _junit_case(suite: ElementTree.Element, arm: str, statement: str) -> ElementTree.Element:
