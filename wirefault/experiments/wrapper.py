@@ -126,7 +126,8 @@ class Wrapper:
     def metrics(self) -> dict[str, Any]:
         """Counts so far: ``aggregate`` and ``tools`` with ``operations``, and ``faults`` that were injected.
 
-        The fault of the last call may be recorded a moment later. ``success_rate`` is the share of the calls that returned; None without calls.
+        The fault of the last call may be recorded a moment later. ``success_rate`` is the share of the calls
+        that returned; None without calls.
         """
         total = _Operations(
             sum(each.total for each in self._operations.values()),
