@@ -181,8 +181,8 @@ def test_lost_reply_is_judged_as_by_other_commands(lab: Lab) -> None:
     finally:
         prompts.write_text(sample)
     severity, rule, sentence = event.finding
-    said = judged(asdict(finding) for finding in lab.last_run().findings)
-    assert said == [(severity, rule, sentence.replace("/orders", "/message"))]
+    findings = judged(asdict(finding) for finding in lab.last_run().findings)
+    assert findings == [(severity, rule, sentence.replace("/orders", "/message"))]
     assert done.returncode == event.code, done.stderr
 
 
