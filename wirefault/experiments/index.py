@@ -208,14 +208,14 @@ def _in_words(verdict: str, worst: object, tested: str, title: str) -> ListedRun
 
 
 class _Begun(Struct):
-    """What a list shows of ``RunStarted``."""
+    """The fields of ``RunStarted`` that a list shows."""
 
     subject: str
     prompts: int
 
 
 class _Ended(Struct):
-    """What a list shows of ``RunFinished``."""
+    """The fields of ``RunFinished`` that a list shows."""
 
     completed: bool
     worst: str | None = None

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-# of several columns with an expected answer, the first counts: beside one, ``output`` is what an agent wrote
+# of several columns with an expected answer, the first counts: with one, ``output`` is what an agent wrote
 _PROMPTS = ("input", "inputs", "question", "query", "user_input", "instruction")
 _ANSWERS = (
     "ideal", "expected", "expected_output", "expectedoutput", "expected_answer", "reference_output",
