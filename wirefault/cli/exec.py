@@ -211,6 +211,8 @@ def _show(
 ) -> int:
     """Show the servers called, write the observed wiring, and return the exit code."""
     if (arm := completed.arm) is None:
+        if completed.recording is None:
+            show_page(completed.saved)  # its line says why nothing can be shown
         return completed.code
     summary, events = arm.summary, arm.events
     rows = calls_by_link(events)

@@ -14,7 +14,7 @@ from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, log
 from wirefault.cli.results import show_page, show_run, show_why
 from wirefault.cli.running import check_files, workers_for
 from wirefault.cli.saved import explained_file_errors, saved_anew
-from wirefault.core.errors import InputError, UserError
+from wirefault.core.errors import UNKNOWN, InputError, UserError
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.engine import LocalEngine, RunControl
 from wirefault.experiments.evidence import AlteredError
@@ -113,8 +113,8 @@ def run_in_own_lab(
             print_to_stderr(f"warning: {line}")
         show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=False)
     run_id, recording = saved.experiment_id, _recording(saved)
-    if code == 0 and how.fail_on is not None and recording is not None:
-        code = _ending(recording, how.fail_on)
+    if code == 0 and how.fail_on is not None:
+        code = ending_of(recording, how.fail_on)
     if (configuration.logs / "runs" / run_id).exists():
         if how.charts is not False:
             _draw_charts(configuration.logs, run_id, history)
@@ -137,13 +137,14 @@ def _recording(saved: SavedExperiment) -> Recording | None:
     return recording_of(replace(stored, facts=saved.facts))
 
 
-def _ending(recording: Recording, fail_on: FailOn) -> int:
-    """The exit code by what was found; 0 if nothing was recorded, since then the run says why."""
+def ending_of(recording: Recording | None, fail_on: FailOn) -> int:
+    """The exit code by what was found: ``UNKNOWN`` if it cannot be read, 0 if no run was recorded."""
+    if recording is None:
+        return UNKNOWN
     try:
-        codes = [run_ending(arm.summary, fail_on) for arm in recording.arms.values()]
+        return max((run_ending(arm.summary, fail_on) for arm in recording.arms.values()), default=0)
     except InputError:
-        return 0
-    return max(codes, default=0)
+        return UNKNOWN
 
 
 def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:

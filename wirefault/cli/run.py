@@ -411,7 +411,7 @@ def _show_page_and_why(configuration: Configuration, run_id: str, *, as_json: bo
     environ = configuration.environ
     try:
         recording = open_recording(configuration.logs, run_id, environ)
-    except UserError:  # the line about the page says why
+    except (UserError, OSError, ValueError):  # the line about the page says why
         recording = None
     lines = [page_line(configuration.logs, run_id, environ, recording)]
     if environ.get("LAB_ID") == COMPOSE_LAB:
