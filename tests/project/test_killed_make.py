@@ -26,7 +26,7 @@ pytestmark = [
 RULE = f"""
 include {ROOT}/Makefile
 hold:
-\t@cd {ROOT} && {sys.executable} -m pytest -p tests.conftest -p no:cacheprovider -n 1 $(FILE) || exit
+\t@cd {ROOT} && {sys.executable} -m pytest -p tests.conftest -p no:cacheprovider -n 1 --rootdir $(FOLDER) $(FOLDER)/tests || exit
 \t@true
 """
 TEST = """
@@ -60,14 +60,15 @@ def test_killed_make_or_pytest_leaves_no_process(moment: str, victim: str, tmp_p
     if (moment, victim) == ("at once", "pytest"):
         pytest.skip("it has started nothing yet")
     (tmp_path / "Makefile").write_text(RULE)
-    (tmp_path / "test_waits.py").write_text(TEST)
+    (tmp_path / "tests" / "held").mkdir(parents=True)  # as deep as ours are
+    (tmp_path / "tests" / "held" / "test_waits.py").write_text(TEST)
     mark = f"HELD_BY={tmp_path}"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     environ |= dict([mark.split("=")])
-    words = ["make", "-C", str(tmp_path), "hold", f"FILE={tmp_path}/test_waits.py"]
+    words = ["make", "-C", str(tmp_path), "hold", f"FOLDER={tmp_path}"]
     with subprocess.Popen(words, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as make:
         end = time.monotonic() + PATIENCE_S
-        begun = tmp_path / "begun"
+        begun = tmp_path / "tests" / "held" / "begun"
         while not (
             begun.exists() if moment == "in a test" else any("-m pytest" in each for each in processes(mark))
         ):
