@@ -89,6 +89,7 @@ def _end_with_make() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Record started processes, and keep launchers' records out of the user's private folder."""
     _end_with_make()
+    config.pluginmanager.register(InternalErrors())
     private = tempfile.TemporaryDirectory(prefix="wirefault-tests-")
     os.environ["XDG_STATE_HOME"] = private.name
     os.environ["WIREFAULT_DUEL"] = "false"  # most demos here are about something else
@@ -101,6 +102,20 @@ def pytest_configure(config: pytest.Config) -> None:
             started.append(str(arguments[0]))
 
     sys.addaudithook(record)
+
+
+class InternalErrors:
+    """Fails a run in which a hook of a worker failed: xdist 3.8 prints the error and exits with 0."""
+
+    happened = False
+
+    def pytest_internalerror(self) -> None:
+        self.happened = True
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.happened:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
 
 def worker_group(test: str) -> str:

@@ -23,10 +23,11 @@ pytestmark = [
         reason="needs setpriv",
     ),
 ]
+OPTIONS = "-p tests.conftest -p no:cacheprovider -n 1"
 RULE = f"""
 include {ROOT}/Makefile
 hold:
-\t@cd {ROOT} && {sys.executable} -m pytest -p tests.conftest -p no:cacheprovider -n 1 --rootdir $(FOLDER) $(FOLDER)/tests || exit
+\t@cd {ROOT} && {sys.executable} -m pytest {OPTIONS} --rootdir $(FOLDER) $(FOLDER)/tests || exit
 \t@true
 """
 TEST = """

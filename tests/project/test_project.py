@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -170,3 +171,20 @@ def test_three_commits_run_every_case(monkeypatch):
         monkeypatch.setenv(support.THIRD, str(commit))
         cases += support.paired(range(4), "abcde")
     assert sorted(cases) == [(number, letter) for number in range(4) for letter in "abcde"]
+
+
+@pytest.mark.slow
+def test_failed_hook_of_worker_fails_the_run(tmp_path):
+    (tmp_path / "test_no_folder.py").write_text("def test_passes(): pass\n")  # ours reads the folder
+    words = ["-m", "pytest", "-p", "tests.conftest", "-p", "no:cacheprovider", "-n", "1"]
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "MAKE"))}
+    run = subprocess.run(
+        [sys.executable, *words, "--rootdir", tmp_path, tmp_path],
+        cwd=ROOT,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (run.returncode, "IndexError" in run.stdout) == (3, True)
