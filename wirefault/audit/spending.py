@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from wirefault.audit.question import Ask
 from wirefault.history.events import Exchange
+from wirefault.judging.usage import usage_of
 from wirefault.settings.budgets import Price
-
-_MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -19,10 +18,6 @@ class Prices:
     by_model: Mapping[str, Price]
     usual: Price | None = None
     """Of all other models; None if theirs is unknown."""
-
-    def of(self, exchange: Exchange) -> Price | None:
-        """Return the price of the model that answered."""
-        return self.by_model.get(exchange.model or "", self.usual)
 
 
 @dataclass(frozen=True)
@@ -44,16 +39,16 @@ class Spending:
 def spending(exchanges: Iterable[Exchange], prices: Prices) -> Spending:
     """Add up the model requests among the exchanges."""
     of_model = [exchange for exchange in exchanges if exchange.of_model]
-    live = [exchange for exchange in of_model if exchange.replay != "hit"]
     hits = [exchange for exchange in of_model if exchange.replay == "hit"]
-    answered = [exchange for exchange in live if exchange.forwarded and _succeeded(exchange)]
+    usage = usage_of(of_model, prices.by_model, prices.usual)
+    is_priced = not usage.unpriced and (prices.by_model or prices.usual)
     return Spending(
-        requests=sum(exchange.forwarded for exchange in live),
-        tokens=sum(map(_tokens, live)),
-        uncounted=sum(not _has_tokens(exchange) for exchange in answered),
-        cost_usd=_cost(live, prices),
+        requests=sum(exchange.forwarded and exchange.replay != "hit" for exchange in of_model),
+        tokens=usage.tokens or 0,
+        uncounted=usage.replies - usage.with_usage,
+        cost_usd=(usage.cost_usd or 0.0) if is_priced else None,
         saved_requests=len(hits),
-        saved_tokens=sum(map(_tokens, hits)),
+        saved_tokens=sum(exchange.tokens or 0 for exchange in hits),
         missed=sum(exchange.replay == "miss" for exchange in of_model),
     )
 
@@ -71,27 +66,3 @@ def _planned(asks: Iterable[Ask], clean: Sequence[Exchange], replayed: Sequence[
             for exchange in clean:
                 if exchange.start > ask.call.start or exchange.link not in replayed:
                     yield exchange
-
-
-def _cost(exchanges: Sequence[Exchange], prices: Prices) -> float | None:
-    total = 0.0
-    for exchange in exchanges:
-        if not _has_tokens(exchange):
-            continue
-        price = prices.of(exchange)
-        if price is None:
-            return None
-        total += (exchange.tokens_in or 0) * price.input + (exchange.tokens_out or 0) * price.output
-    return total / _MILLION if prices.by_model or prices.usual else None
-
-
-def _succeeded(exchange: Exchange) -> bool:
-    return exchange.answered is not None and exchange.answered < 300
-
-
-def _has_tokens(exchange: Exchange) -> bool:
-    return exchange.tokens_in is not None or exchange.tokens_out is not None
-
-
-def _tokens(exchange: Exchange) -> int:
-    return (exchange.tokens_in or 0) + (exchange.tokens_out or 0)

@@ -177,7 +177,7 @@ def result_of(ended: AttemptEnded, events: Sequence[Event], faults: FaultSet) ->
     return TurnResult(
         *(ended.attempt, status, response, natural, natural_status),
         *(sides is not None, sides is not None and status == "success", ended.ms),
-        sum((each.tokens_in or 0) + (each.tokens_out or 0) for each in of_model),
+        sum(each.tokens or 0 for each in of_model),
         next((each.model for each in reversed(of_model) if each.model), ""),
         "" if not failed else f"{ended.error_type}: {ended.error}" if ended.error_type else "no answer",
         recoveries,

@@ -400,8 +400,7 @@ def _struck_by_budgets(records: Iterable[FaultRecord]) -> int:
 
 def _usage(events: Iterable[Event], prices: Mapping[str, Price]) -> Usage:
     usage = usage_of(events, prices)
-    tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
-    return Usage(usage.replies, usage.with_usage, tokens, usage.cost_usd, bool(usage.unpriced))
+    return Usage(usage.replies, usage.with_usage, usage.tokens or 0, usage.cost_usd, bool(usage.unpriced))
 
 
 def _drawn(events: Iterable[Event]) -> Iterable[str]:

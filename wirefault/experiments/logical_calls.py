@@ -130,13 +130,12 @@ def _failed_tries(requests: Sequence[Request], prices: Mapping[str, Price], *, w
     failed = [request for request in requests if has_failed(request)]
     usage = usage_of([r.exchange for r in failed if r.exchange is not None], prices)
     known = not any(map(_may_have_unknown_tokens, failed))
-    tokens = (usage.tokens_in or 0) + (usage.tokens_out or 0)
     priced = bool(prices) and known and not usage.unpriced
     return FailedTries(
         len(failed),
         len(requests),
         math.fsum(request.ms for request in failed) / 1000,
-        tokens if known else None,
+        (usage.tokens or 0) if known else None,
         (usage.cost_usd or 0.0) if priced else None,
         whole,
     )
@@ -147,6 +146,6 @@ def _may_have_unknown_tokens(request: Request) -> bool:
     exchange = request.exchange
     if exchange is None or not exchange.of_model or not exchange.forwarded or exchange.replay == "hit":
         return False
-    if exchange.tokens_in is not None or exchange.tokens_out is not None:
+    if exchange.tokens is not None:
         return False
     return request.answered is None or request.answered < 400

@@ -196,6 +196,13 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
         """Return whether it called a model. Links of tools and services speak plain HTTP or MCP."""
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL
 
+    @property
+    def tokens(self) -> int | None:
+        """The tokens in and out that the model's reply reports; None if it reports neither."""
+        if self.tokens_in is None:
+            return self.tokens_out
+        return self.tokens_in + (self.tokens_out or 0)
+
 
 class SocketMessage(BaseEvent, frozen=True, tag="socket_message"):
     """A message of a WebSocket connection, which its request opened; the first 1000 are recorded."""

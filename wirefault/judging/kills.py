@@ -198,6 +198,4 @@ def _tokens(lives: Sequence[Sequence[Request]], until: float) -> int | None:
         for request in life
         if request.exchange is not None and request.end <= until
     ]
-    usage = usage_of(exchanges, {})
-    counts = [count for count in (usage.tokens_in, usage.tokens_out) if count is not None]
-    return sum(counts) if counts else None
+    return usage_of(exchanges, {}).tokens

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,6 @@ from wirefault.judging.trace import traces
 from wirefault.judging.writes import same_exchanges
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
-
-_MILLION = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -38,16 +37,22 @@ class ModelUsage:
     unpriced: list[str]  # the models without one; empty without prices
     first_token_ms: FirstTokens
 
+    @property
+    def tokens(self) -> int | None:
+        """In and out; None if no reply reports any."""
+        known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
+        return sum(known) if known else None
+
 
 def model_usage(events: Iterable[Event], prices: str = "") -> ModelUsage:
     """``prices`` as in the run's settings."""
     return usage_of(events, load_prices(prices))
 
 
-def usage_of(events: Iterable[Event], prices: Mapping[str, Price]) -> ModelUsage:
-    """``prices`` by the models' names."""
+def usage_of(events: Iterable[Event], prices: Mapping[str, Price], other: Price | None = None) -> ModelUsage:
+    """``prices`` by the models' names; ``other``: of all other models, if it is known."""
     exchanges = [e for e in events if isinstance(e, Exchange) and e.of_model and e.replay != "hit"]
-    counted = [exchange for exchange in exchanges if _has_tokens(exchange)]
+    counted = [exchange for exchange in exchanges if exchange.tokens is not None]
     names = {exchange.model or "without a name" for exchange in counted}
     times = [exchange.first_token_ms for exchange in exchanges if exchange.first_token_ms is not None]
     return ModelUsage(
@@ -55,19 +60,15 @@ def usage_of(events: Iterable[Event], prices: Mapping[str, Price]) -> ModelUsage
         with_usage=len(counted),
         tokens_in=_sum([exchange.tokens_in for exchange in counted]),
         tokens_out=_sum([exchange.tokens_out for exchange in counted]),
-        cost_usd=_cost(counted, prices),
-        unpriced=sorted(names - prices.keys()) if prices else [],
+        cost_usd=_cost(counted, prices, other),
+        unpriced=sorted(names - prices.keys()) if prices and other is None else [],
         first_token_ms=FirstTokens(percentile(times, 50), percentile(times, 95), len(times)),
     )
 
 
-def _has_tokens(exchange: Exchange) -> bool:
-    return exchange.tokens_in is not None or exchange.tokens_out is not None
-
-
 def _answered(exchange: Exchange) -> bool:
     """Whether the model answered, even if a fault hid that from the caller."""
-    return _has_tokens(exchange) or (exchange.status is not None and exchange.status < 300)
+    return exchange.tokens is not None or (exchange.answered is not None and exchange.answered < 300)
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
@@ -75,13 +76,13 @@ def _sum(counts: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _cost(exchanges: Iterable[Exchange], prices: Mapping[str, Price]) -> float | None:
+def _cost(exchanges: Iterable[Exchange], prices: Mapping[str, Price], other: Price | None) -> float | None:
     costs = [
-        (exchange.tokens_in or 0) * price.input + (exchange.tokens_out or 0) * price.output
+        price.usd(exchange.tokens_in, exchange.tokens_out)
         for exchange in exchanges
-        if (price := prices.get(exchange.model or "")) is not None
+        if (price := prices.get(exchange.model or "", other)) is not None
     ]
-    return sum(costs) / _MILLION if costs else None
+    return math.fsum(costs) if costs else None
 
 
 @dataclass

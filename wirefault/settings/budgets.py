@@ -233,6 +233,10 @@ class Price:
     input: float
     output: float
 
+    def usd(self, tokens_in: int | None, tokens_out: int | None) -> float:
+        """The cost of these tokens; unknown ones cost nothing."""
+        return ((tokens_in or 0) * self.input + (tokens_out or 0) * self.output) / 1_000_000
+
 
 def prices_in_full(value: str) -> str:
     """Read the price file at that path, or return prices that are text already; empty stays empty.

@@ -62,7 +62,6 @@ def slowing_fault(seconds: float) -> Fault:
     return Delay(ms=round(seconds * 1000, 3))
 
 
-_MILLION = 1_000_000
 # the last requests of an episode may be settled while the next one runs
 _KEPT_EPISODES = 8
 _NOTHING = TokenUsage()
@@ -202,10 +201,9 @@ class BudgetEnforcer:
     def _count(self, scope: _Scope, usage: TokenUsage, spender: Spender, record: Record) -> None:
         """Count tokens and cost. Record usage that cannot be counted: the budget then admits too much."""
         price = self._prices.get(usage.model)
-        tokens_in, tokens_out = usage.tokens_in or 0, usage.tokens_out or 0
-        scope.account.tokens += tokens_in + tokens_out
+        scope.account.tokens += (usage.tokens_in or 0) + (usage.tokens_out or 0)
         if price is not None:
-            scope.account.cost += (tokens_in * price.input + tokens_out * price.output) / _MILLION
+            scope.account.cost += price.usd(usage.tokens_in, usage.tokens_out)
         is_complete = usage.tokens_in is not None and usage.tokens_out is not None
         if scope.budget.tokens is not None and not is_complete:
             self._record_unknown(f"{scope.name}.tokens", "no_usage", usage, spender, record)

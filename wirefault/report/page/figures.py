@@ -13,7 +13,7 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.usage import model_usage
+from wirefault.judging.usage import model_usage, usage_of
 from wirefault.report.page.episode import RecordedEpisode
 from wirefault.stats.exact import ruled_out_above
 
@@ -79,7 +79,6 @@ def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
     started = trace.run.started
     prices = str(started.settings.get("prices", "")) if started is not None else ""
     usage = model_usage(trace.events, prices)
-    counts = [count for count in (usage.tokens_in, usage.tokens_out) if count is not None]
     return {
         "arm": arm,
         "run": episode.run_id,
@@ -89,7 +88,7 @@ def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
         "seconds": sum(end.event.ms for end in trace.ends) / 1000,
         "busy_s": busy_seconds(trace),
         "calls": len(trace.requests),
-        "tokens": sum(counts) if counts else None,
+        "tokens": usage.tokens,
         "usd": usage.cost_usd,
         "findings": [asdict(finding) for finding in episode.findings],
     }
@@ -123,9 +122,6 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
     for (link, faulted), requests in sorted(groups.items()):
         times = [request.ms for _, request in requests]
         exchanges = [request.exchange for _, request in requests if request.exchange is not None]
-        tokens = [
-            (each.tokens_in or 0) + (each.tokens_out or 0) for each in exchanges if each.tokens_in is not None
-        ]
         again = Counter(layer for trace, request in requests if (layer := repeating_layer(trace, request)))
         rows.append(
             {
@@ -133,7 +129,7 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
                 "faulted": faulted,
                 "requests": len(requests),
                 "failed": sum(not request.succeeded for _, request in requests),
-                "tokens": sum(tokens) if tokens else None,
+                "tokens": usage_of(exchanges, {}).tokens,
                 "ms": {"min": min(times), "median": median(times), "max": max(times)},
                 "again": {layer: again[layer] for layer in LAYERS if again[layer]},
             }
