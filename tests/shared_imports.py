@@ -25,7 +25,7 @@ from wirefault.lab.run_document import RUN_PROCESS
 _PYTHONPATH = os.environ.get("PYTHONPATH")
 # the other programs are forked without LangChain: copying a page of memory costs microseconds
 _RUNS = ("wirefault", RUN_PROCESS, "tests.cli_process")
-_IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS)
+_IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS, *demo._TAP_IMPORTS)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support import PATIENCE_S, until
+from wirefault.lab import own_lab
 from wirefault.lab.forking import ForkedChild, ForkServer, forking
 from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
 
@@ -114,6 +116,26 @@ def test_exit_status_is_known(starting: Starting, server: ForkServer) -> None:
     assert {words: ended(starting.fork(server, *words)) for words in ends} == ends
     output = starting.log.path.read_text(encoding="utf-8")
     assert "ZeroDivisionError" in output and "No module named nowhere" in output
+
+
+def test_named_functions_run_once_for_all_forks(starting: Starting) -> None:
+    (starting.folder / "costly.py").write_text(
+        "import os\npids = []\n\ndef compute():\n    pids.append(os.getpid())\n"
+    )
+    (starting.folder / "using.py").write_text("import costly\nprint(costly.pids)\n")
+    server = ForkServer(starting.environ, None, ["costly:compute"])
+    for _ in range(2):
+        assert ended(starting.fork(server, "using")) == 0
+        assert starting.log.last_lines(1) == f"[{server.pid}]"
+    server.close()
+
+
+@pytest.mark.parametrize("word", (*own_lab._RUN_IMPORTS, *own_lab._AGENT_IMPORTS, *own_lab._TAP_IMPORTS))
+def test_imports_of_runs_exist(word: str) -> None:
+    """The fork server ignores an error: each run would import and compute again."""
+    module, _, function = word.partition(":")
+    imported = importlib.import_module(module)
+    assert not function or callable(getattr(imported, function))
 
 
 def test_killed_fork_server_leaves_children_running(starting: Starting, server: ForkServer) -> None:

@@ -1,9 +1,10 @@
 """Kept because it saves two thirds of the CPU: three e2e test files take 33 s with it, 109 s without.
 
-``program.py wirefault.lab.fork_server DESCRIPTOR [MODULE...]`` imports the modules that a lab's programs
-share, and forks the programs. The descriptor is a socket on which the launcher (``wirefault/lab/forking.py``)
-names a module and hands over a connection. The forked process becomes a child of the launcher, not of this
-server, so killing the server does not affect it.
+``program.py wirefault.lab.fork_server DESCRIPTOR [MODULE[:FUNCTION]...]`` imports the modules that a lab's
+programs share, calls the functions, which compute what the programs would each compute, and forks the
+programs. The descriptor is a socket on which the launcher (``wirefault/lab/forking.py``) names a module and
+hands over a connection. The forked process becomes a child of the launcher, not of this server, so killing
+the server does not affect it.
 """
 
 from __future__ import annotations
@@ -39,9 +40,12 @@ def main() -> None:
     try:
         with socket.socket(fileno=int(sys.argv[1])) as control:
             with _ending_with_launcher(control):
-                for module in sys.argv[2:]:
+                for word in sys.argv[2:]:
+                    module, _, function = word.partition(":")
                     with suppress(Exception):  # a program that needs the module reports the error in its log
-                        importlib.import_module(module)
+                        imported = importlib.import_module(module)
+                        if function:
+                            getattr(imported, function)()
             connection = _fork_on_request(control)
     except KeyboardInterrupt:  # the launcher starts the programs itself
         return

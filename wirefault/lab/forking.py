@@ -58,7 +58,7 @@ class ForkedChild:
 class ForkServer:
     """Forks Python programs for one lab. Raises ``OSError`` if its process cannot be started.
 
-    ``imports``: modules to import at its start.
+    ``imports``: modules to import at its start, each with ``:`` and a function to call, or without.
     """
 
     def __init__(

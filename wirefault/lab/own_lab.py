@@ -54,13 +54,19 @@ class Halt:
 
 
 _RUN_STOP_BOUND_S = 12.0
-# with the faults, which a run with a fault set imports
-_RUN_IMPORTS = (RUN_PROCESS, "wirefault.faults.catalogue")
+# with the faults, which a run with a fault set imports, and the patterns that read answers: 0.4 s of CPU
+_RUN_IMPORTS = (
+    RUN_PROCESS,
+    "wirefault.faults.catalogue",
+    "wirefault.judging.reading.claims:compile_patterns",
+)
 # imports of the lab's agent: two seconds of CPU for each run
 _AGENT_IMPORTS = (
     *("langchain.agents", "langchain.agents.structured_output", "langchain_groq"),
     *("groq.resources.chat", "httpcore"),  # imported by its client at the first request
 )
+# imports of a tap's trust store for Java
+_TAP_IMPORTS = ("cryptography.hazmat.primitives.serialization.pkcs12", "cryptography.x509")
 
 
 class RunningLab:
@@ -208,7 +214,7 @@ def with_own_lab(
 
 def _forking_runs(configuration: Configuration, lab: Lab) -> AbstractContextManager[Fork]:
     """The fork server of the runs, which imports while the lab starts."""
-    imports = _RUN_IMPORTS + (_AGENT_IMPORTS if configuration.wiring.is_lab else ())
+    imports = _RUN_IMPORTS + (_AGENT_IMPORTS if configuration.wiring.is_lab else _TAP_IMPORTS)
     log = ProcessLog(configuration.logs, lab.logs / "run_server.log")
     return forking(without_keys(lab.environ()), log, imports)
 

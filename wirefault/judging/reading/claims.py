@@ -75,6 +75,12 @@ def read_claim(answer: str, task: str = "", acts: frozenset[Act] = ACTS) -> Pros
     return readings.pop() if len(readings) == 1 else "unclear"
 
 
+def compile_patterns() -> None:
+    """Compile what most answers need, for the processes that are forked from this one."""
+    read_claim("I have placed the order.", "Place the order.")
+    read_claim("Done.")  # in which language?
+
+
 @dataclass(frozen=True)
 class _ClaimPattern:
     """Sentences that claim that an act was done, or that it failed."""
