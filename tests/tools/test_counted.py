@@ -20,5 +20,5 @@ def test_work_behind_a_prompt_is_bounded() -> None:
     assert 10 < events < 30 and len(by_function["parse_line"]) == 2
     assert by_function["judge_trace"].total() == 2
     assert max(by_function["Links.load"].values()) <= 2
-    assert by_function["load_set"].total() <= 12
+    assert by_function["load_set"].total() <= 6
     assert "wirefault/judging/judge.py" in files
