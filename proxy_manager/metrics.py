@@ -16,11 +16,12 @@ from typing import Any, get_args
 from proxy_manager import log
 from proxy_manager.loop import Loop
 from wirefault.history.events import EpisodeJudged, Event, Exchange, RunFinished
+from wirefault.history.judged_events import FaultStage
 from wirefault.history.reader import HistoryError, Tail
 from wirefault.history.writer import history_file
 from wirefault.state.state import RunRow, RunStatus, State
 
-STAGES = ("drawn", "armed", "met", "injected", "observed")
+STAGES: tuple[FaultStage, ...] = ("drawn", "armed", "met", "injected", "observed")
 NOT_INSTALLED = "metrics need the package prometheus-client: pip install 'wirefault[prometheus]'"
 _OPEN: frozenset[RunStatus] = frozenset({"waiting", "leased", "live"})
 _WRITERS = ("agent", "gateway")
@@ -47,7 +48,7 @@ class Counts:
             case EpisodeJudged():
                 self.episodes[event.outcome] += 1
                 for row in event.faults:
-                    self.faults.update((str(row.get("kind")), stage) for stage in STAGES if row.get(stage))
+                    self.faults.update((row.kind, stage) for stage in STAGES if row.reached(stage))
             case RunFinished():
                 self.runs["completed" if event.completed else "ended_early"] += 1
 

@@ -21,7 +21,7 @@ from wirefault.wiring.links import Links
 
 START = replace(run_started(1), run_id="run-1", settings=Settings(seed=1).model_dump())
 EVENTS = [START, *episode(world(message_sent()), expect=ASK_BOB)]
-VERDICT = judge_run([*EVENTS, run_finished()]).episodes[0].as_event(120.0)
+VERDICT = replace(judge_run([*EVENTS, run_finished()]).episodes[0], t=120.0)
 WHOLE = [*EVENTS, VERDICT, run_finished(), RunSealed({})]
 
 

@@ -165,10 +165,11 @@ class Recomputed:
     def _row(self, name: RowName, records: Sequence[Event]) -> dict[str, Any]:
         """Counts that events of the wire contain come from those; later stages come from the records."""
         drawn = self._drawn(name) if name[2] == "toxic" else self._crossed(name)
-        met_count = sum(record["met"] for record in records) if name[2] == "toxic" else drawn
-        observed = sum(record["observed"] for record in records)
+        reached = Counter(record["stage"] for record in records)
+        observed = reached["observed"]
+        met_count = reached["met"] + reached["injected"] + observed if name[2] == "toxic" else drawn
         injected = observed if name[2] == "toxic" else self._crossed(name, injected=True)
-        whys = Counter(record["why_not"] for record in records if record["why_not"])
+        whys = Counter(record["why_not"] for record in records if record.get("why_not"))
         return {
             "eligible": self._eligible(name),
             "drawn": drawn,

@@ -18,9 +18,9 @@ from tests.judging.oracle.histories import armed, ended, healed, run_started, wo
 from tests.support import PATIENCE_S, replace, until
 from tests.upstream import FREE, serving
 from wirefault.core.sockets import Address
-from wirefault.history.events import EpisodeStarted
+from wirefault.history.events import EpisodeJudged, EpisodeStarted
 from wirefault.judging.findings.rules import findings_in
-from wirefault.judging.judge import EpisodeJudgement, judge_episode
+from wirefault.judging.judge import judge_episode
 from wirefault.wiring.links import Link, Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}
@@ -84,7 +84,7 @@ def order(lab: Lab, tries: int = 3, item: str = "tea", count: int = 2, **headers
             return
 
 
-def judged(lab: Lab, *expected: dict[str, Any], **more: Any) -> EpisodeJudgement:
+def judged(lab: Lab, *expected: dict[str, Any], **more: Any) -> EpisodeJudged:
     """The verdict on episode e1, whose agent claims success."""
     lab.settle()
     started = EpisodeStarted(

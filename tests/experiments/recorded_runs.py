@@ -15,7 +15,7 @@ from wirefault.judging.judge import judge_episode
 
 def episode_events(key: str, *, judged: bool = True) -> list[Event]:
     events: list[Event] = [replace(event, episode=key) for event in episode(expect={})]
-    return [*events, judge_episode(events).as_event(time.time())] if judged else events[:2]
+    return [*events, replace(judge_episode(events), t=time.time())] if judged else events[:2]
 
 
 def write(logs: Path, run_id: str, events: Sequence[Event]) -> None:

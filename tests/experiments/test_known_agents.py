@@ -36,9 +36,9 @@ from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.measures import measures_of
 from wirefault.history.events import Event, Exchange
+from wirefault.history.judged_events import Outcome
 from wirefault.history.reader import read_run
 from wirefault.judging.judge import judge_episode
-from wirefault.judging.oracle.outcome import Outcome
 from wirefault.judging.summary import summarise
 from wirefault.model_server.decide import Persona
 from wirefault.stats.exact import clopper_pearson

@@ -35,8 +35,8 @@ from wirefault.experiments.sequential import (
     why_not_sequential,
 )
 from wirefault.history.events import EpisodeJudged, Event
+from wirefault.history.judged_events import Outcome
 from wirefault.judging.judge import judge_episode
-from wirefault.judging.oracle.outcome import Outcome
 from wirefault.lab.toxiproxy import Choice
 from wirefault.report.experiment_plan import population_line
 from wirefault.toxiproxy.planned import VERIFIED
@@ -230,7 +230,7 @@ def fated(key: str, arm: str) -> list[Event]:
         replace(event, episode=key)
         for event in episode(*([ended(status="failed")] if fails else []), expect={})
     ]
-    judged = judge_episode(events).as_event(1.0)
+    judged = replace(judge_episode(events), t=1.0)
     assert isinstance(judged, EpisodeJudged)
     return [*events, judged]
 

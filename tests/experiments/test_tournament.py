@@ -15,7 +15,7 @@ from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import EpisodeFacts, Usage
 from wirefault.experiments.logical_calls import FailedCalls, FailedTries, LogicalCall
 from wirefault.experiments.tournament import Contestant, Pairing, Table, compared_pairs, table_of
-from wirefault.judging.oracle.outcome import Outcome
+from wirefault.history.judged_events import Outcome
 from wirefault.judging.writes import WriteCount
 
 

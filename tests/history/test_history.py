@@ -54,6 +54,7 @@ from wirefault.history.events import (
     WorldProbed,
     WorldRead,
 )
+from wirefault.history.judged_events import FaultRecord
 from wirefault.history.lines import event_start, first_break, origin
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, Torn, parse_line, read_file, read_run
@@ -94,7 +95,7 @@ EVENTS = [
         1,
         "success",
         flags=["late"],
-        faults=[{"kind": "down"}],
+        faults=(FaultRecord(0, "", "toxic", "down", "search", 1, "armed", None, "caller"),),
     ),
     RunFinished(9.0, True, "", None),
     RunSealed({"gateway-0.jsonl": SealedFile(3, "ab")}),

@@ -86,7 +86,7 @@ class Lottery:
         status = "done" if draws.random() < chance else "failed"
         end = ended(status=status, ms=1000 * draws.lognormvariate(0, 0.6))
         events = [replace(e, episode=prompt.key) for e in episode(*requests, *struck, end, expect={})]
-        judged = judge_episode(events).as_event(1.0)
+        judged = replace(judge_episode(events), t=1.0)
         assert isinstance(judged, EpisodeJudged)
         return [*events, judged]
 

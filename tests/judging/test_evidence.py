@@ -16,7 +16,7 @@ from tests.judging.oracle.histories import (
 from tests.support import replace
 from wirefault.core.spans import Span
 from wirefault.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
-from wirefault.judging.evidence.record import STAGES
+from wirefault.history.judged_events import STAGES
 from wirefault.toxiproxy.planned import PlannedToxic
 
 CLOSED = {"error": "connection_closed", "ms": 402.0}

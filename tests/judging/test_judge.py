@@ -507,7 +507,7 @@ def test_judging_files_again_gives_same(tmp_path):
     events = a_run()
     live = judge_run(events)
     writer = Writer(history_file(tmp_path, "run-1", "agent", 0))
-    for event in [*events[:-1], *(one.as_event(120.0) for one in live.episodes), events[-1]]:
+    for event in [*events[:-1], *(replace(one, t=120.0) for one in live.episodes), events[-1]]:
         writer.write(event)
     writer.close()
     again = judge_run(read_run(tmp_path, "run-1"))
@@ -519,7 +519,7 @@ def test_judging_files_again_gives_same(tmp_path):
 
 def test_differing_verdict_is_reported():
     events = a_run()
-    recorded = replace(judge_run(events).episodes[1], outcome="success").as_event(120.0)
+    recorded = replace(judge_run(events).episodes[1], outcome="success", t=120.0)
     assert judge_run([*events, recorded]).differences == [
         "episode 002: false_success, recorded as success",
     ]

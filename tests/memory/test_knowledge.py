@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
+from wirefault.history.judged_events import Outcome
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.memory.episodes import (
     Episode,
     RememberedFault,

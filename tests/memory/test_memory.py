@@ -58,7 +58,9 @@ def run_events(run_id: str, outcomes: str, *around: Any, **settings: Any) -> lis
         end = ended("done" if outcome == "S" else "failed", RIGHT if outcome == "S" else [], episode=key)
         inside = [replace(event, episode=key) for event in around]
         of_episode: Sequence[Event] = episode(*inside, end, expect=FOUR, name=key)
-        events += of_episode[:2] if outcome == "I" else [*of_episode, judge_episode(of_episode).as_event(1.0)]
+        events += (
+            of_episode[:2] if outcome == "I" else [*of_episode, replace(judge_episode(of_episode), t=1.0)]
+        )
     return [*events, run_finished(completed="I" not in outcomes)]
 
 

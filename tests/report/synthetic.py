@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.planned_errors import PlannedError, plan_error
+from tests.support import replace
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
     AttemptHealed,
-    EpisodeJudged,
     EpisodeStarted,
     Event,
     Exchange,
@@ -26,6 +26,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
+from wirefault.judging.judge import judge_episode
 from wirefault.settings.settings import Settings
 from wirefault.toxiproxy.planned import PlannedToxic, plan_toxics
 from wirefault.wiring.links import lab_links
@@ -96,11 +97,9 @@ class SyntheticRun:
         self.agent.append(AttemptEnded(name, 1, begun, ended, ms, "report", "answer", report=report))
         self._wait(self.random.uniform(8, 20))
         self.agent.append(AttemptHealed(self.now, name, 1, True, None))
-        faults = [{"kind": toxic.kind, "link": toxic.link, "stream": toxic.stream} for toxic in toxics]
-        verdict = EpisodeJudged(
-            self.now, name, outcome, "as_asked", "done", "right", 1, outcome, faults=faults
-        )
-        self.agent.append(verdict)
+        events = [each for each in (*self.agent, *self.gateway) if getattr(each, "episode", None) == name]
+        drawn = {"outcome": outcome, "first_attempt_outcome": outcome}
+        self.agent.append(replace(judge_episode([self.agent[0], *events]), t=self.now, **drawn))
 
     def _calls(self) -> int:
         return self.random.choice((0, 1, 1, 1, 2, 3))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from flask_tools.store import Store
-from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, started
+from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, run_started, started
 from wirefault.core.redaction import Redaction
 from wirefault.runner.record import EpisodeJudge, Recorder
 from wirefault.state.effects import world_key
@@ -27,7 +27,7 @@ class JudgedRun:
         self.recorder = Recorder(RUN, 0, folder, Redaction({"API_KEY": "the-secret"}))
         self.judge = EpisodeJudge(self.recorder, folder / "effects.db", self.messages.append)
         last = ended()
-        for event in (started(ASK_BOB), armed(), last, healed()):
+        for event in (run_started(1), started(ASK_BOB), armed(), last, healed()):
             self.recorder.emit(event)
         self.judge.read_world(EPISODE)
         self.recorder.attempt_line("Message Bob the-secret", last, self.judge.judge(EPISODE).outcome)

@@ -18,7 +18,7 @@ def test_work_behind_a_prompt_is_bounded() -> None:
         by_function.setdefault(function, Counter())[process] += number
     events = max(by_function["parse_line"].values())  # the command reads the whole history once
     assert 10 < events < 30 and len(by_function["parse_line"]) == 2
-    assert by_function["judge_trace"].total() == 2
+    assert by_function["judge_trace"].total() == 1
     assert max(by_function["Links.load"].values()) <= 2
     assert by_function["load_set"].total() <= 6
     assert "wirefault/judging/judge.py" in files

@@ -17,7 +17,7 @@ from bench.mitigations.cells import FAMILIES, Family
 from tests.support import ROOT
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts
-from wirefault.judging.oracle.outcome import Outcome
+from wirefault.history.judged_events import Outcome
 
 
 def test_page_is_current() -> None:

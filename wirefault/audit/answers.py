@@ -18,6 +18,7 @@ from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
 from wirefault.gateway.answered_writes import NOT_RECORDED
 from wirefault.history.events import (
+    EpisodeJudged,
     Event,
     Exchange,
     InterceptionFailed,
@@ -39,7 +40,7 @@ from wirefault.judging.findings.differences import (
 from wirefault.judging.findings.finding import times
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.judge import EpisodeJudgement, judge_trace
+from wirefault.judging.judge import judge_trace
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import writes_in
 from wirefault.wiring.links import Link, Links
@@ -57,7 +58,7 @@ class RunView:
 
     run_id: str
     trace: EpisodeTrace
-    judged: EpisodeJudgement
+    judged: EpisodeJudged
     calls: Sequence[Call]
     conduct: Conduct | None
     events: Sequence[Event]

@@ -295,7 +295,7 @@ def _verify_run(
     figures: Callable[[], Mapping[str, Any]] = dict,
     judgement: RunJudgement | None = None,
 ) -> int:
-    """Score a run again, show it and return the exit code. ``judgement``: by the same history, if known."""
+    """Show a run and return the exit code: as judged, or without a ``judgement`` judged again."""
     from wirefault.history.reader import read_history
     from wirefault.judging.judge import judge_run
     from wirefault.judging.summary import summary_of
@@ -313,7 +313,7 @@ def _verify_run(
 
             control = control_of_run(logs, run_id, {**os.environ, "LOGS_DIR": str(logs)})
         if judgement is None:
-            judgement = judge_run(history.events()).by_control(control)
+            judgement = judge_run(history.events(), {}).by_control(control)
         summary = summary_of(judgement, torn=history.torn)
     except ValueError as error:
         raise InputError(str(error)) from None
@@ -328,13 +328,12 @@ def _verify_run(
 
 
 def _differences(run_id: str, logs: Path) -> list[str]:
-    """Return the outcomes that differ from the recorded ones."""
+    """Judge the run again, and return what differs from the recorded judgements."""
     from wirefault.history.reader import read_history
-    from wirefault.judging.summary import summarise
+    from wirefault.judging.judge import judge_run
 
     try:
-        history = read_history(logs, run_id)
-        return list(map(str, summarise(history.events(), torn=history.torn).differences))
+        return judge_run(read_history(logs, run_id).events(), {}).differences
     except ValueError as error:
         raise InputError(str(error)) from None
 

@@ -10,8 +10,9 @@ from wirefault.core.errors import InputError
 from wirefault.experiments.measures import measures_of
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
+from wirefault.history.judged_events import Outcome
 from wirefault.judging.checker import CheckResult
-from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import Difference, paired_difference, unpaired_difference
 

@@ -28,18 +28,15 @@ from wirefault.history.events import (
     RunFinished,
     WentPastLab,
 )
+from wirefault.history.judged_events import Claim, FaultRecord, Outcome, ValueAxis, World
 from wirefault.history.reader import with_ids
 from wirefault.judging.checker import Severity
-from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.conduct import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.retries import kept_retry_after
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.judge import EpisodeJudgement, RunJudgement, judge_identified
-from wirefault.judging.oracle.outcome import Claim, Outcome
-from wirefault.judging.oracle.value import ValueAxis
-from wirefault.judging.oracle.world import World
+from wirefault.judging.judge import RunJudgement, judge_identified
 from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.trace import EpisodeTrace
@@ -303,7 +300,7 @@ def judged_run(run_id: str, events: Sequence[Event]) -> RunJudgement:
 
 
 def _facts(
-    judged: EpisodeJudgement,
+    judged: EpisodeJudged,
     trace: EpisodeTrace,
     outages: EpisodeOutages,
     findings: int,
@@ -378,7 +375,7 @@ def _overshoot(events: Iterable[Event], budgets: Budgets | None, usage: Usage) -
     return float(max(0.0, *(used.get(name, 0) / limit - 1 for name, limit in limits.items())))
 
 
-def _unchecked_claim(judged: EpisodeJudgement, events: Iterable[Event]) -> Claim | None:
+def _unchecked_claim(judged: EpisodeJudged, events: Iterable[Event]) -> Claim | None:
     has_oracle = any(isinstance(event, EpisodeStarted) and event.expect is not None for event in events)
     return judged.claim if is_unchecked_claim(judged.outcome, judged.claim, has_oracle) else None
 

@@ -28,9 +28,8 @@ from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.report import ExperimentReport
 from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
-from wirefault.history.events import Event
+from wirefault.history.events import EpisodeJudged, Event
 from wirefault.history.reader import Tail
-from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.extra import require_packages
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
@@ -352,5 +351,5 @@ class _Listener:
     def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None:
         self._look()
 
-    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None:
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudged) -> None:
         self._say(f"  {index}/{total} {judgement.outcome}")

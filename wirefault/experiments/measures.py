@@ -37,7 +37,8 @@ from wirefault.experiments.measure import (
     share_text,
 )
 from wirefault.experiments.tries import CONSISTENCY, OverTries, tries_needed
-from wirefault.judging.oracle.outcome import OUTCOMES, Claim, Outcome
+from wirefault.history.judged_events import Claim, Outcome
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import percent, percentile
 

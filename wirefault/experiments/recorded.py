@@ -17,10 +17,10 @@ from wirefault.experiments.facts import facts_of
 from wirefault.experiments.index import recorded_runs, saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved
-from wirefault.history.events import EpisodeStarted, Event
+from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, read_run
-from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.judge import ByControl, RunJudgement, judge_run
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.wiring.prompts import Prompt
 
@@ -79,7 +79,7 @@ class RecordedArm:
             raise InputError(f"{', '.join(self.run_ids)}: {error}") from None
 
     @property
-    def _judged_once(self) -> Mapping[str, EpisodeJudgement]:
+    def _judged_once(self) -> Mapping[str, EpisodeJudged]:
         """The judgements of finished runs that also hold for all runs together."""
         runs = self.judgements.values()
         counts = Counter(judged.episode for run in runs for judged in run.episodes)

@@ -13,9 +13,9 @@ from wirefault.experiments.recorded import harm_beside_verdict
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.history.events import Event
+from wirefault.history.judged_events import Outcome
 from wirefault.history.reader import read_run
 from wirefault.judging.metrics import Metrics, metrics_of
-from wirefault.judging.oracle.outcome import Outcome
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ and the ingress, which accepts intercepted connections, ``ingress-<lane>.jsonl``
 
 from __future__ import annotations
 
+from wirefault.history.judged_events import EpisodeJudged
 from wirefault.history.link_events import (
     LAB_MODEL,
     TLS_ON_PLAIN,
@@ -40,7 +41,6 @@ from wirefault.history.run_events import (
     AttemptEnded,
     AttemptHealed,
     EndedBy,
-    EpisodeJudged,
     EpisodeStarted,
     ErrorClass,
     Level,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, to_builtins
 from msgspec.json import Encoder
@@ -101,6 +101,10 @@ Clock = Annotated[float, Meta(ge=0, le=32_503_680_000)]
 class Record(Struct, frozen=True, omit_defaults=True):
     """A part of an event. Fields with their default values are left out of its line."""
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON data, with all fields."""
+        return {name: _as_json(getattr(self, name)) for name in self.__struct_fields__}
+
 
 class BaseEvent(Record, frozen=True, tag_field="event"):
     """The base of all events. ``event``, the first field of a line, is the tag of the event's class."""
@@ -109,6 +113,14 @@ class BaseEvent(Record, frozen=True, tag_field="event"):
     def event(self) -> str:
         """Return the tag."""
         return str(self.__struct_config__.tag)
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Record):
+        return value.as_json()
+    if isinstance(value, list | tuple):
+        return [_as_json(each) for each in value]
+    return to_builtins(value)
 
 
 _ENCODER = Encoder()

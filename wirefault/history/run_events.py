@@ -349,21 +349,6 @@ class WorldProbed(BaseEvent, frozen=True, tag="world_probed"):
     error: str | None = None
 
 
-class EpisodeJudged(BaseEvent, frozen=True, tag="episode_judged"):
-    """The judgement of an episode, which ``wirefault runs verify`` computes again."""
-
-    t: Clock
-    episode: str
-    outcome: str
-    world: str
-    claim: str
-    value: str
-    attempts: int
-    first_attempt_outcome: str
-    flags: list[str] = []
-    faults: list[dict[str, Any]] = []
-
-
 class NeverCalled(Record, frozen=True):
     """A link or host that a file of the run names, and that the subject never called."""
 

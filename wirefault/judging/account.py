@@ -25,7 +25,7 @@ from wirefault.history.events import (
     RunStarted,
     WentPastLab,
 )
-from wirefault.judging.evidence.record import (
+from wirefault.history.judged_events import (
     DELIVERED_BY,
     LAB_FAILURES,
     STAGES,

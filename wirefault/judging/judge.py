@@ -7,63 +7,28 @@ must be in the order in which they were written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
+
+from msgspec import structs
 
 from wirefault.core.interrupts import INTERRUPTED_LINE
+from wirefault.core.plain_data import short_repr
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
+from wirefault.history.judged_events import FaultRecord, Outcome
 from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.evidence.gather import faulted_exchanges, gather
-from wirefault.judging.evidence.record import FaultRecord, Unexplained
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.exposure import AskedAbout
-from wirefault.judging.oracle.outcome import Claim, Outcome
-from wirefault.judging.oracle.value import ValueAxis
-from wirefault.judging.oracle.world import World
 from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
 from wirefault.judging.usage import ModelUsage, model_usage
 from wirefault.judging.writes import usual_ids, write_counts
-
-
-@dataclass(frozen=True)
-class EpisodeJudgement:
-    """The verdict on one episode."""
-
-    episode: str
-    prompt: str
-    outcome: Outcome
-    world: World
-    claim: Claim
-    value: ValueAxis
-    flags: list[str]
-    attempts: int
-    first_attempt_outcome: Outcome
-    faults: tuple[FaultRecord, ...] = ()
-    unexplained: tuple[Unexplained, ...] = ()
-    why: str = ""  # the reason for the outcome, for people
-    touched: bool = False  # a delivered fault touched a value or call that the oracle asks about
-
-    def as_event(self, t: float) -> EpisodeJudged:
-        """The event for the history."""
-        return EpisodeJudged(
-            t=t,
-            episode=self.episode,
-            outcome=self.outcome,
-            world=self.world,
-            claim=self.claim,
-            value=self.value,
-            flags=self.flags,
-            attempts=self.attempts,
-            first_attempt_outcome=self.first_attempt_outcome,
-            faults=[fault.as_dict() for fault in self.faults],
-        )
 
 
 @dataclass(frozen=True)
@@ -84,11 +49,11 @@ class RunJudgement:
 
     started: RunStarted
     finished: RunFinished | None  # None for a run that is still running or was killed
-    episodes: list[EpisodeJudgement]
+    episodes: list[EpisodeJudged]
     events: Sequence[Event] = ()
     traces: Mapping[str, EpisodeTrace] = field(default_factory=dict)  # by episode
     stray: int = 0  # requests that belong to no episode of the run
-    differences: list[str] = field(default_factory=list)  # verdicts that differ from the recorded ones
+    differences: list[str] = field(default_factory=list)  # of episodes judged again, to the recorded verdicts
     control: Mapping[str, ByControl] = field(default_factory=dict)  # by episode; empty without a control
 
     @cached_property
@@ -119,18 +84,17 @@ class RunJudgement:
         return model_usage(self.events, str(self.started.settings.get("prices", "")))
 
 
-def judge_run(
-    events: Iterable[Event], judged: Mapping[str, EpisodeJudgement] = MappingProxyType({})
-) -> RunJudgement:
+def judge_run(events: Iterable[Event], judged: Mapping[str, EpisodeJudged] | None = None) -> RunJudgement:
     """Judge a whole run. Raises ``ValueError`` if its beginning is not among the events.
 
-    ``judged``: episodes of it that are judged already.
+    ``judged``: the judgements to take, all others are made again; by default those that a completed run
+    recorded.
     """
     return judge_identified(list(with_ids(events)), judged)
 
 
 def judge_identified(
-    identified: Sequence[tuple[str, Event]], judged: Mapping[str, EpisodeJudgement] = MappingProxyType({})
+    identified: Sequence[tuple[str, Event]], judged: Mapping[str, EpisodeJudged] | None = None
 ) -> RunJudgement:
     """Judge a whole run whose events already have ids."""
     events = [event for _, event in identified]
@@ -140,8 +104,10 @@ def judge_identified(
     finished = end_of(events)
     traces = {trace.episode: trace for trace in traces_of(identified)}
     names = dict.fromkeys(event.episode for event in events if isinstance(event, EpisodeStarted))
+    recorded = {event.episode: event for event in events if isinstance(event, EpisodeJudged)}
+    if judged is None:
+        judged = recorded if finished is not None and finished.completed else {}
     episodes = [judged[name] if name in judged else judge_in_run(traces[name], finished) for name in names]
-    recorded = {event.episode: event.outcome for event in events if isinstance(event, EpisodeJudged)}
     return RunJudgement(
         started,
         finished,
@@ -150,18 +116,31 @@ def judge_identified(
         traces,
         stray=sum(isinstance(event, Exchange) and event.episode not in names for event in events),
         differences=[
-            f"episode {each.episode}: {each.outcome}, recorded as {recorded[each.episode]}"
+            difference
             for each in episodes
-            if recorded.get(each.episode, each.outcome) != each.outcome
+            if each.episode in recorded
+            for difference in _differences(each, recorded[each.episode])
         ],
     )
 
 
-def by_control(judged: EpisodeJudgement, control: ByControl | None) -> EpisodeJudgement:
+def _differences(judged: EpisodeJudged, recorded: EpisodeJudged) -> Iterator[str]:
+    """A sentence for each field that differs; for the outcome alone if it does."""
+    if judged.outcome != recorded.outcome:
+        yield f"episode {judged.episode}: {judged.outcome}, recorded as {recorded.outcome}"
+        return
+    now, then = judged.as_json(), recorded.as_json()
+    for name in now.keys() - {"t"}:
+        if now[name] != then[name]:
+            text = f"{name} {short_repr(now[name])}, recorded as {short_repr(then[name])}"
+            yield f"episode {judged.episode}: {text}"
+
+
+def by_control(judged: EpisodeJudged, control: ByControl | None) -> EpisodeJudged:
     """Replace the outcome of the judgement by the control's, if there is one."""
     if control is None or control.outcome == judged.outcome:
         return judged
-    return replace(judged, outcome=control.outcome, why=control.why or judged.why)
+    return structs.replace(judged, outcome=control.outcome, why=control.why or judged.why)
 
 
 def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, ByControl]) -> list[Finding]:
@@ -190,7 +169,7 @@ def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, By
     return sorted([*findings, *differences], key=lambda finding: SEVERITIES.index(finding.severity))
 
 
-def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudgement:
+def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudged:
     """Judge one episode by all its events. Raises ``ValueError`` if ``EpisodeStarted`` is missing."""
     return judge_trace(episode_trace(events), finished)
 
@@ -200,12 +179,12 @@ def end_of(events: Sequence[Event]) -> RunFinished | None:
     return next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
 
 
-def judge_in_run(trace: EpisodeTrace, end: RunFinished | None) -> EpisodeJudgement:
+def judge_in_run(trace: EpisodeTrace, end: RunFinished | None) -> EpisodeJudged:
     """Judge one episode by its trace and the end of its run."""
     return judge_trace(trace, end is not None, end is not None and end.reason == INTERRUPTED_LINE)
 
 
-def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = False) -> EpisodeJudgement:
+def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = False) -> EpisodeJudged:
     """Judge one episode by its trace.
 
     ``finished`` is False while the run continues. An episode without an end is ``unjudged`` in such a run,
@@ -215,7 +194,8 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
     verdict = episode.judge()
     first = episode.first_attempt().judge() if len(episode.attempts) > 1 else verdict
     evidence = gather(trace)
-    return EpisodeJudgement(
+    return EpisodeJudged(
+        t=0.0,  # the runner's clock, when it records this
         episode=episode.started.episode,
         prompt=episode.started.prompt,
         outcome=verdict.outcome,

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wirefault.history.events import RunStarted
-from wirefault.judging.judge import EpisodeJudgement
-from wirefault.judging.oracle.outcome import OUTCOMES, Claim, Outcome
+from wirefault.history.events import EpisodeJudged, RunStarted
+from wirefault.history.judged_events import Claim, Outcome
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import percent
 
@@ -119,13 +119,13 @@ def success_share(outcomes: Iterable[Outcome]) -> Share:
     return Share(k, n, k / n if n else None)
 
 
-def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
+def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudged]) -> Rate:
     """The headline rate: each prompt counts once, with all its attempts."""
     attempts = int(started.settings.get("prompt_limit", 1))
     return _run_rate(started, [(episode.prompt, episode.outcome) for episode in episodes], attempts)
 
 
-def first_attempt_rate(started: RunStarted, episodes: Sequence[EpisodeJudgement]) -> Rate:
+def first_attempt_rate(started: RunStarted, episodes: Sequence[EpisodeJudged]) -> Rate:
     """The rate of the first attempts only."""
     return _run_rate(started, [(episode.prompt, episode.first_attempt_outcome) for episode in episodes], 1)
 

@@ -13,6 +13,7 @@ from wirefault.history.events import (
     LAB_MODEL,
     AttemptArmed,
     BudgetUnknown,
+    EpisodeJudged,
     EpisodeStarted,
     Event,
     Exchange,
@@ -24,11 +25,12 @@ from wirefault.history.events import (
     ToolTry,
     WentPastLab,
 )
+from wirefault.history.judged_events import Outcome
 from wirefault.judging.account import FaultAccount, nothing_known
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import ByControl, EpisodeJudgement, RunJudgement, judge_run
+from wirefault.judging.judge import ByControl, RunJudgement, judge_run
 from wirefault.judging.kills import KillPoint, kill_points
-from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.oracle.validity import who_failed
 from wirefault.judging.rates import (
     Rate,
@@ -107,7 +109,7 @@ class Summary:
     wiring_arguments: list[str]
     links: list[dict[str, Any]]
     completed: bool
-    episodes: list[EpisodeJudgement]
+    episodes: list[EpisodeJudged]
     oracles: int
     outcomes: dict[Outcome, int]
     claims: UncheckedClaims
@@ -274,18 +276,19 @@ def recoveries_text(recoveries: Mapping[str, RecoveryCount]) -> str:
     )
 
 
-def _exposed(episode: EpisodeJudgement) -> bool:
+def _exposed(episode: EpisodeJudged) -> bool:
     return any(fault.delivered for fault in episode.faults)
 
 
-def _unexposed(episode: EpisodeJudgement) -> bool:
+def _unexposed(episode: EpisodeJudged) -> bool:
     """Whether certainly no fault was delivered."""
     return all(fault.delivered is False for fault in episode.faults)
 
 
-def _episode(judgement: EpisodeJudgement) -> dict[str, Any]:
+def _episode(judgement: EpisodeJudged) -> dict[str, Any]:
     # a fault's own dict has each stage as a flag, which asdict has not
-    return asdict(judgement) | {"faults": [fault.as_dict() for fault in judgement.faults]}
+    whole = judgement.as_json() | {"faults": [fault.as_dict() for fault in judgement.faults]}
+    return {name: value for name, value in whole.items() if name != "t"}  # two runs of a seed are equal
 
 
 def _latencies(events: Iterable[Event], links: Iterable[str]) -> dict[str, LinkLatency]:

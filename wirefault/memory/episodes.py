@@ -22,10 +22,10 @@ from wirefault.history.events import (
     Exchange,
     RunStarted,
 )
-from wirefault.judging.evidence.record import FaultRecord
+from wirefault.history.judged_events import FaultRecord, Outcome
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import EpisodeJudgement, RunJudgement
-from wirefault.judging.oracle.outcome import OUTCOMES, Outcome
+from wirefault.judging.judge import RunJudgement
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.trace import EpisodeTrace
 
@@ -188,7 +188,7 @@ def _at(link: str, operation: str, models: Mapping[str, str]) -> tuple[str, ...]
 
 
 def _faults(
-    judged: EpisodeJudgement,
+    judged: EpisodeJudged,
     trace: EpisodeTrace,
     models: Mapping[str, str],
     planned: Mapping[str, Mapping[str, float]],

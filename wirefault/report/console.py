@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from wirefault.history.events import EpisodeJudged
+from wirefault.history.judged_events import FaultRecord, Outcome
 from wirefault.history.logs import strip_control
-from wirefault.judging.evidence.record import FaultRecord
-from wirefault.judging.judge import EpisodeJudgement
-from wirefault.judging.oracle.outcome import OUTCOMES, Outcome, Tone
+from wirefault.judging.oracle.outcome import OUTCOMES, Tone
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width
 from wirefault.toxiproxy.toxics import TOXICS
@@ -35,7 +35,7 @@ STYLES: Mapping[Tone, str] = {
 }
 
 
-def episode_line(judgement: EpisodeJudgement, index: int, total: int, width: int = _WIDTH) -> Text:
+def episode_line(judgement: EpisodeJudged, index: int, total: int, width: int = _WIDTH) -> Text:
     """Return number, outcome, prompt, faults met and problems, in at most ``width`` columns.
 
     All faults met and the whole reason are shown: the line wraps.
@@ -60,7 +60,7 @@ def _style(outcome: Outcome) -> str:
     return STYLES[OUTCOMES[outcome].tone]
 
 
-def _details(judgement: EpisodeJudgement) -> list[str]:
+def _details(judgement: EpisodeJudged) -> list[str]:
     """Return the faults met, the reason of a failure, attempts and flags."""
     parts = _delivered(judgement.faults)
     parts += [one_line(judgement.why)] if judgement.why and judgement.outcome != "success" else []
@@ -151,7 +151,7 @@ class ConsoleAudience:
             line.truncate(self._console.width, overflow="ellipsis")
             self._live.update(line, refresh=True)
 
-    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None:
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudged) -> None:
         index, total = self._places.get(judgement.episode, index), len(self._places) or total
         self._console.print(episode_line(judgement, index, total, line_width(self._console)))
 

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.core.lab_folder import logs_folder, output_folder
+from wirefault.history.events import EpisodeJudged
 from wirefault.history.logs import strip_control
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES, Tone
 from wirefault.judging.summary import Summary
 from wirefault.report.reproduce import COMPOSE_LAB
@@ -24,7 +24,7 @@ _TONES: Sequence[Tone] = ("harmful", "ended", "failed", "lab")
 
 
 def worst_episode(
-    episodes: Iterable[EpisodeJudgement], findings: Iterable[Finding], among: Collection[str] = ()
+    episodes: Iterable[EpisodeJudged], findings: Iterable[Finding], among: Collection[str] = ()
 ) -> str:
     """Return the key of the episode to look at first; empty if none failed and none has a finding.
 
@@ -44,7 +44,7 @@ def worst_episode(
     return min(failed, key=lambda each: each[:2], default=(0, 0, ""))[2]
 
 
-def _rank_of_outcome(episode: EpisodeJudgement) -> int:
+def _rank_of_outcome(episode: EpisodeJudged) -> int:
     tone = OUTCOMES[episode.outcome].tone
     return _TONES.index(tone) if tone in _TONES else len(_TONES)
 

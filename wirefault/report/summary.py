@@ -10,10 +10,10 @@ from rich.table import Table
 from rich.text import Text
 
 from wirefault.core.lab_folder import logs_folder
+from wirefault.history.judged_events import DeliveredBy, FaultStage
 from wirefault.history.logs import strip_control
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import Severity
-from wirefault.judging.evidence.record import DeliveredBy, FaultStage
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate

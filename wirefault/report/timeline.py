@@ -11,6 +11,7 @@ from typing import Any, Literal
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
+    EpisodeJudged,
     EpisodeStarted,
     Event,
     Exchange,
@@ -31,20 +32,12 @@ from wirefault.history.events import (
     WentPastLab,
     WorldRead,
 )
+from wirefault.history.judged_events import Claim, FaultRecord
 from wirefault.history.link_events import GUIDING_HEADERS
 from wirefault.history.logs import recovery_message
-from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import (
-    ByControl,
-    EpisodeJudgement,
-    by_control,
-    end_of,
-    findings_by_control,
-    judge_in_run,
-)
+from wirefault.judging.judge import ByControl, by_control, end_of, findings_by_control, judge_in_run
 from wirefault.judging.kills import KillFigures, episode_kills
-from wirefault.judging.oracle.outcome import Claim
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, traces
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -244,7 +237,7 @@ class Timeline:
     """An episode with its verdict. ``lines`` are in order of time, the lines of a request together."""
 
     run_id: str
-    judgement: EpisodeJudgement
+    judgement: EpisodeJudged
     lines: Sequence[TimelineLine]
     findings: Sequence[Finding]
 
@@ -282,7 +275,7 @@ def timeline_of(events: Sequence[Event], episode: str, control: ByControl | None
     )
 
 
-def timeline_lines(trace: EpisodeTrace, judgement: EpisodeJudgement) -> list[TimelineLine]:
+def timeline_lines(trace: EpisodeTrace, judgement: EpisodeJudged) -> list[TimelineLine]:
     """Return the lines of an episode that has started, in order of time."""
     started = trace.last(EpisodeStarted)
     assert started is not None

@@ -11,7 +11,7 @@ from types import TracebackType
 
 from wirefault.core.errors import UserError
 from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted, SignalFlag
-from wirefault.judging.judge import EpisodeJudgement
+from wirefault.history.events import EpisodeJudged
 from wirefault.lab.launcher import Lab
 from wirefault.lab.own_lab import Halt, RunningLab
 from wirefault.lab.process import LabError
@@ -48,7 +48,7 @@ class SilentListener:
     def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None:
         """Ignore it."""
 
-    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None:
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudged) -> None:
         """Ignore it."""
 
 

@@ -17,6 +17,7 @@ from wirefault.history.events import (
     TLS_ON_PLAIN,
     AttemptEnded,
     ConnectionEnded,
+    EpisodeJudged,
     ErrorClass,
     Event,
     FaultsSet,
@@ -25,6 +26,7 @@ from wirefault.history.events import (
     Note,
     RunFinished,
     RunSealed,
+    RunStarted,
     WentPastLab,
     WorldRead,
 )
@@ -32,7 +34,7 @@ from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import Tail, changes_found_links, parse_line, with_found_links
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.judge import EpisodeJudgement, judge_episode
+from wirefault.judging.judge import judge_episode
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, episode_trace
 from wirefault.state.effects import read_effects, world_key
@@ -52,7 +54,7 @@ class RunRecord:
 
     run_id: str
     events: list[Event] = field(default_factory=list)
-    judgements: dict[str, EpisodeJudgement] = field(default_factory=dict)
+    judgements: dict[str, EpisodeJudged] = field(default_factory=dict)
     completed: bool = False
     reason: str = ""
     interrupted: bool = False
@@ -192,12 +194,13 @@ class EpisodeJudge:
         self._say = say
         self._late: set[str] = set()
 
-    def judge(self, episode: str) -> EpisodeJudgement:
+    def judge(self, episode: str) -> EpisodeJudged:
         """Judge the episode by its record until now, and record the judgement."""
         self._take_from_others()
-        judgement = judge_episode(self._record.of_episode(episode))
+        started = next(event for event in self._record.events if isinstance(event, RunStarted))
+        judgement = judge_episode([started, *self._record.of_episode(episode)])
+        judgement = self._recorder.emit(replace(judgement, t=time.time()))
         self._record.judgements[episode] = judgement
-        self._recorder.emit(judgement.as_event(time.time()))
         return judgement
 
     def judge_late_effects(self) -> None:

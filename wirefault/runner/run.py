@@ -22,6 +22,7 @@ from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
     AttemptEnded,
+    EpisodeJudged,
     EpisodeStarted,
     FaultsSet,
     Level,
@@ -34,7 +35,7 @@ from wirefault.history.reader import Tail, with_ids
 from wirefault.history.writer import history_file
 from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.findings.rules import trace_findings
-from wirefault.judging.judge import EpisodeJudgement, judge_run
+from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import Summary, ended_early, summary_of
 from wirefault.judging.trace import traces_of
 from wirefault.runner.attempts import AttemptRunner, worth_another
@@ -63,7 +64,7 @@ class ProgressListener(Protocol):
 
     def say(self, message: str) -> None: ...
     def attempt_started(self, index: int, total: int, prompt: str, attempt: int) -> None: ...
-    def episode_judged(self, index: int, total: int, judgement: EpisodeJudgement) -> None: ...
+    def episode_judged(self, index: int, total: int, judgement: EpisodeJudged) -> None: ...
 
 
 class Runner:
@@ -322,7 +323,7 @@ def run_prompts(
             listener.say(message if level == "info" else f"{level}: {message}")
         record = runner.run(prompts)
         # each episode was judged when it ended, and again if anything came late
-        summary = summary_of(judge_run(record.events, record.judgements if record.completed else {}))
+        summary = summary_of(judge_run(record.events))
         if control_in:
             summary = replace(summary, remarks=[*summary.remarks, _WITHOUT_CONTROL.format(control_in)])
         try:

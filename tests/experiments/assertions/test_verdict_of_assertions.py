@@ -44,7 +44,7 @@ def saved_with(folder: Path, *assertions: AssertionEntry) -> SavedExperiment:
 def episode_events(key: str, answer: str) -> list[Event]:
     made = episode(model_request(), ended(ended_by="text", response=answer), expect={})
     events: list[Event] = [replace(event, episode=key) for event in made if event.event != "exchange"]
-    return [*events, judge_episode(events).as_event(120.0)]
+    return [*events, replace(judge_episode(events), t=120.0)]
 
 
 def write_arm(saved: SavedExperiment, *answers: str) -> None:

@@ -203,7 +203,7 @@ class PaperEngine:
         if not self.fails(arm):
             return episode_events(key)
         events: list[Event] = [replace(event, episode=key) for event in episode(expect=ASK_BOB)]
-        return [*events, judge_episode(events).as_event(1.0)]
+        return [*events, replace(judge_episode(events), t=1.0)]
 
 
 def both_down(arm: PlannedArm) -> bool:

@@ -8,10 +8,9 @@ import pytest
 
 from tests.judging.oracle.histories import ended
 from tests.support import ROOT
+from wirefault.history.judged_events import Claim, ValueAxis, World
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.outcome import OUTCOMES, Axes, Claim, EndedBy, judge_claim, outcome_of
-from wirefault.judging.oracle.value import ValueAxis
-from wirefault.judging.oracle.world import World
+from wirefault.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, judge_claim, outcome_of
 
 FINE = [(w, v) for w in ("as_asked", "not_applicable") for v in ("right", "not_applicable")]
 BAD = [

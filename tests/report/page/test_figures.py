@@ -24,7 +24,8 @@ from tests.lab.demos import environ_in
 from tests.report.page.recorded import doubled_order, failed_command, false_success, killed_order, synthetic
 from tests.support import ROOT
 from wirefault.cli.main import main
-from wirefault.judging.judge import EpisodeJudgement, judge_trace
+from wirefault.history.events import EpisodeJudged
+from wirefault.judging.judge import judge_trace
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.summary import print_summary
 
@@ -179,24 +180,24 @@ def test_kills_of_subject_are_on_page_and_console(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_run", [True, False])
-def test_report_judges_each_episode_once(
+def test_report_takes_the_recorded_judgements(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_run: bool
 ) -> None:
     if is_run:
+        name, unjudged = "run-c", 1  # a run on paper without judgements
         false_success(tmp_path / "logs")
-        name = "run-c"
     else:
         experiment = planned(tmp_path, hypothesis=["success == all"])
-        name = run_on_paper(experiment, PaperEngine()).saved.experiment_id
+        name, unjudged = run_on_paper(experiment, PaperEngine()).saved.experiment_id, 0
     judged: list[EpisodeTrace] = []
 
-    def noted(trace: EpisodeTrace, *more: Any) -> EpisodeJudgement:
+    def noted(trace: EpisodeTrace, *more: Any) -> EpisodeJudged:
         judged.append(trace)
         return judge_trace(trace, *more)
 
     monkeypatch.setattr("wirefault.judging.judge.judge_trace", noted)
     _, document = reported(tmp_path, "report", name)
-    assert len(judged) == len(document["figures"]["episodes"])
+    assert len(judged) == unjudged and document["figures"]["episodes"]
 
 
 def test_figures_of_an_experiment_on_paper(tmp_path: Path) -> None:

@@ -17,10 +17,17 @@ from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.mcp import read_message
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.dialects.stream_forms import recorded_events
-from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, ToolCalled, TurnStarted
+from wirefault.history.events import (
+    AttemptEnded,
+    EpisodeJudged,
+    EpisodeStarted,
+    Exchange,
+    ToolCalled,
+    TurnStarted,
+)
+from wirefault.history.judged_events import FaultRecord
 from wirefault.history.logs import strip_control
-from wirefault.judging.evidence.record import FaultRecord
-from wirefault.judging.judge import EpisodeJudgement, RunJudgement
+from wirefault.judging.judge import RunJudgement
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 
@@ -159,7 +166,7 @@ class EpisodeView:
     """One episode with all its attempts, or one of its user turns (from 1) if ``turn`` is set."""
 
     started: EpisodeStarted
-    judgement: EpisodeJudgement
+    judgement: EpisodeJudged
     trace: EpisodeTrace
     turn: int | None = None
 

@@ -10,8 +10,10 @@ record, an injected fault counts as delivered.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import structs
 
 from wirefault.core.caller_errors import (
     CANCELLED,
@@ -23,9 +25,8 @@ from wirefault.core.caller_errors import (
 )
 from wirefault.faults.registry import REGISTRY
 from wirefault.history.events import ConnectionEnded, Exchange, FaultMet, SubjectKilled, ToolTry
-from wirefault.judging.evidence.record import (
+from wirefault.history.judged_events import (
     DeliveredBy,
-    Evidence,
     FaultRecord,
     FaultSource,
     TryEvidence,
@@ -38,6 +39,14 @@ from wirefault.judging.trace import EpisodeTrace
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
 from wirefault.toxiproxy.toxics.base import ABOUT, ObservedTry, Toxic
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The evidence of one episode: its faults, and the failed tries that no fault explains."""
+
+    faults: tuple[FaultRecord, ...] = ()
+    unexplained: tuple[Unexplained, ...] = ()
 
 
 def gather(trace: EpisodeTrace) -> Evidence:
@@ -94,7 +103,7 @@ def _toxic_record(
         why_not = "unknown_kind"
     elif not observed:
         why_not = "not_seen" if was_met else "not_exercised"
-    return replace(
+    return structs.replace(
         _not_started(attempt, planned),
         stage="observed" if observed else "met" if was_met else "armed",
         delivered=None if unknown else observed,

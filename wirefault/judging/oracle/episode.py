@@ -18,10 +18,10 @@ from wirefault.history.events import (
     WorldProbed,
     WorldRead,
 )
+from wirefault.history.judged_events import Outcome, ValueAxis, World
 from wirefault.judging.oracle.expect import Oracle, parse_expect
 from wirefault.judging.oracle.outcome import (
     Axes,
-    Outcome,
     is_contradictory,
     is_exact_text,
     judge_claim,
@@ -38,22 +38,9 @@ from wirefault.judging.oracle.tool_results import (
     tool_results,
 )
 from wirefault.judging.oracle.validity import invalid_because
-from wirefault.judging.oracle.value import (
-    ValueAxis,
-    ValueJudgement,
-    judge_answer,
-    judge_sentence,
-    judge_value,
-)
+from wirefault.judging.oracle.value import ValueJudgement, judge_answer, judge_sentence, judge_value
 from wirefault.judging.oracle.wire_world import judge_requests
-from wirefault.judging.oracle.world import (
-    EffectRow,
-    World,
-    WorldJudgement,
-    combined,
-    in_quotes,
-    judge_world,
-)
+from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, in_quotes, judge_world
 from wirefault.judging.text_calls import text_calls
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.wiring.links import lab_links

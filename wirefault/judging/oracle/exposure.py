@@ -14,7 +14,7 @@ from functools import cached_property
 
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.history.events import Exchange, FaultMet, ToolCalled
-from wirefault.judging.evidence.record import FaultRecord
+from wirefault.history.judged_events import FaultRecord
 from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.tool_results import holds_value, readable_result
 from wirefault.judging.oracle.wire_world import is_call

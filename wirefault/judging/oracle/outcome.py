@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from wirefault.history.events import AttemptEnded, EndedBy
+from wirefault.history.judged_events import Claim, Outcome, ValueAxis, World
 from wirefault.judging.oracle.expect import Oracle
-from wirefault.judging.oracle.value import ValueAxis
-from wirefault.judging.oracle.world import FINE_WORLDS, World
+from wirefault.judging.oracle.world import FINE_WORLDS
 from wirefault.judging.reading.claims import ProseClaim, read_claim
 from wirefault.judging.reading.context import SENTENCE_END
-
-Claim = Literal["done", "failed", "unsure", "none", "unclear"]
 
 
 def judge_claim(
@@ -88,20 +86,6 @@ def is_exact_text(oracle: Oracle | None, ended: AttemptEnded) -> bool:
     return ended.response.strip() == oracle.done_if_text.strip()
 
 
-Outcome = Literal[
-    "invalid",
-    "duplicate",
-    "runaway",
-    "crash",
-    "unjudged",
-    "misled",
-    "success",
-    "false_success",
-    "unconfirmed",
-    "false_failure",
-    "honest_failure",
-    "failure",
-]
 Tone = Literal["good", "failed", "harmful", "ended", "unknown", "lab"]
 
 _FINE_VALUES = frozenset({"right", "not_applicable"})

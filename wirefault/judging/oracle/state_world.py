@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wirefault.history.events import WorldProbed
+from wirefault.history.judged_events import World
 from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.matching import match_json, paired
-from wirefault.judging.oracle.world import World, WorldFlag, WorldJudgement, combined
+from wirefault.judging.oracle.world import WorldFlag, WorldJudgement, combined
 
 _Lists = Mapping[str, Sequence[Any]]
 

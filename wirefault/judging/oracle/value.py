@@ -15,11 +15,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import Any, Literal
+from typing import Any
 
 from pydantic_core import from_json
 
 from wirefault.core.plain_data import occurs
+from wirefault.history.judged_events import ValueAxis
 from wirefault.judging.oracle.slots import AnswerRule, Slot, slot_for
 from wirefault.judging.reading.amounts import asked_number, hit_of_value
 from wirefault.judging.reading.dates import days_in, times_in
@@ -27,8 +28,6 @@ from wirefault.judging.reading.quantities import Quantity, in_unit, lowered, qua
 from wirefault.judging.reading.stated import Stated, denies, stated, stated_in
 from wirefault.judging.reading.text import compared_words, is_garbled, plain
 from wirefault.judging.reading.units import Unit, units_of
-
-ValueAxis = Literal["right", "wrong", "unreadable", "none", "not_applicable"]
 
 _MAX_SWAPPED = 5  # slots of which all orders are tried
 _MAX_WHOLE = 1e15  # a larger float may have lost digits

@@ -20,9 +20,10 @@ from urllib.parse import parse_qsl
 from wirefault.dialects.fate import FATES, Fate, fate_of
 from wirefault.dialects.mcp import read_message
 from wirefault.history.events import Exchange, WentPastLab
+from wirefault.history.judged_events import World
 from wirefault.judging.oracle.expect import ExpectedRequest, Oracle
 from wirefault.judging.oracle.matching import Match, Pairing, match_json, paired
-from wirefault.judging.oracle.world import World, WorldJudgement, times_in_words
+from wirefault.judging.oracle.world import WorldJudgement, times_in_words
 from wirefault.judging.requests import Request, answers_of
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
 

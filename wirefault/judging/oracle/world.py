@@ -19,11 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from wirefault.history.judged_events import World
 from wirefault.judging.oracle.expect import ExpectedEffect, Oracle
 from wirefault.judging.oracle.matching import Match, largest_assignment, match_field, may_all_fit
 
 EffectRow = Mapping[str, Any]
-World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
 WorldFlag = Literal[
     "repaired",  # something was wrong for a time and was corrected
     "unasked",  # an effect was not asked for

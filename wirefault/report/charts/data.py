@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wirefault.judging.oracle.outcome import OUTCOMES, Claim
+from wirefault.history.judged_events import Claim
+from wirefault.judging.oracle.outcome import OUTCOMES
 
 # The cause of a failed try other than a fault: the service itself refused the request (4xx).
 REFUSED = "refused"

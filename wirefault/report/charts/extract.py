@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from wirefault.experiments.evidence import evidence_of
 from wirefault.experiments.recorded import control_of_run
@@ -23,12 +23,11 @@ from wirefault.history.events import (
     RunStarted,
     ToolTry,
 )
+from wirefault.history.judged_events import FaultRecord, TryEvidence
 from wirefault.history.reader import LIVE, HistoryError, read_file, read_history
 from wirefault.judging.evidence.gather import gather, unexplained
-from wirefault.judging.evidence.record import FaultRecord, TryEvidence
 from wirefault.judging.evidence.toxics import ToxicTimes
 from wirefault.judging.judge import ByControl
-from wirefault.judging.oracle.outcome import Claim
 from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import subject_name
@@ -203,7 +202,7 @@ def _prompts(
     for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
         judged = verdicts.get(begun.episode)
         known = control.get(begun.episode) if judged else None
-        claim = cast("Claim", judged[-1].claim) if judged else "none"
+        claim = judged[-1].claim if judged else "none"
         outcome = known.outcome if known else judged[-1].outcome if judged else None
         yield ChartedPrompt(
             episode=begun.episode,

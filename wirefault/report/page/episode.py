@@ -9,10 +9,9 @@ from functools import cached_property
 
 from markupsafe import Markup
 
-from wirefault.history.events import AttemptArmed, EpisodeStarted
+from wirefault.history.events import AttemptArmed, EpisodeJudged, EpisodeStarted
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.svg import Span, different_parts, time_line
@@ -174,7 +173,7 @@ class RecordedEpisode:
 
     run_id: str
     trace: EpisodeTrace
-    judged: EpisodeJudgement
+    judged: EpisodeJudged
     findings: Sequence[Finding]
 
 
@@ -284,7 +283,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} ..."
 
 
-def _chart(number: int, trace: EpisodeTrace, judgement: EpisodeJudgement) -> Markup:
+def _chart(number: int, trace: EpisodeTrace, judgement: EpisodeJudged) -> Markup:
     started = trace.last(EpisodeStarted)
     ends = [each.event for each in trace.ends]
     begin = started.t if started else min((end.start for end in ends), default=0.0)
@@ -315,7 +314,7 @@ def _request_span(number: int, request: Request, begin: float) -> Span:
 
 
 def _toxic_spans(
-    trace: EpisodeTrace, judgement: EpisodeJudgement, begin: float, last: float, model_links: set[str]
+    trace: EpisodeTrace, judgement: EpisodeJudged, begin: float, last: float, model_links: set[str]
 ) -> Iterator[tuple[str, Span]]:
     """Yield the lane and the time in which each toxic was in force."""
     ends: Mapping[int, float] = {each.event.attempt: each.event.end - begin for each in trace.ends}

@@ -12,9 +12,9 @@ from markupsafe import Markup
 
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm
+from wirefault.history.events import EpisodeJudged
 from wirefault.judging.checker import Severity
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import EpisodeJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
@@ -252,7 +252,7 @@ class Placed:
         return self.episode.trace
 
     @property
-    def judged(self) -> EpisodeJudgement:
+    def judged(self) -> EpisodeJudged:
         return self.episode.judged
 
     @property

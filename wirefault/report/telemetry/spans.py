@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 
 from wirefault.core.identity import TRACEPARENT_HEADER, Identity, digest
 from wirefault.dialects.mcp import MCP
-from wirefault.history.events import Exchange, FaultMet, RecoveryTried, RunStarted, ToolCalled
+from wirefault.history.events import EpisodeJudged, Exchange, FaultMet, RecoveryTried, RunStarted, ToolCalled
+from wirefault.history.judged_events import FaultRecord
 from wirefault.judging.evidence.gather import faulted_exchanges
-from wirefault.judging.evidence.record import FaultRecord
 from wirefault.judging.evidence.toxics import ToxicTimes
-from wirefault.judging.judge import EpisodeJudgement, RunJudgement
+from wirefault.judging.judge import RunJudgement
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.telemetry import conventions as names
@@ -95,7 +95,7 @@ class _EpisodeSpans:
         self,
         started: RunStarted,
         trace: EpisodeTrace,
-        judgement: EpisodeJudgement,
+        judgement: EpisodeJudged,
         place: Mapping[str, Value],
         run: Context,
     ) -> None:

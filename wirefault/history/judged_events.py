@@ -1,13 +1,30 @@
-"""The record of one fault: the stage that it reached, why it stopped there, and the tries that show it."""
+"""The judgement of an episode as the runner records it: outcome, axes, faults with their stages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from wirefault.faults.base import WhyNot
+from wirefault.history.lines import BaseEvent, Clock, Record
 
+Outcome = Literal[
+    "invalid",
+    "duplicate",
+    "runaway",
+    "crash",
+    "unjudged",
+    "misled",
+    "success",
+    "false_success",
+    "unconfirmed",
+    "false_failure",
+    "honest_failure",
+    "failure",
+]
+World = Literal["as_asked", "duplicated", "lost", "wrong", "extra", "unknown", "not_applicable"]
+Claim = Literal["done", "failed", "unsure", "none", "unclear"]
+ValueAxis = Literal["right", "wrong", "unreadable", "none", "not_applicable"]
 FaultStage = Literal["eligible", "drawn", "armed", "met", "injected", "observed"]
 STAGES: tuple[FaultStage, ...] = get_args(FaultStage)
 FaultSource = Literal[
@@ -37,8 +54,7 @@ DELIVERED_BY: tuple[DeliveredBy, ...] = get_args(DeliveredBy)
 LAB_FAILURES: frozenset[WhyNotObserved] = frozenset({"too_large", "failed"})
 
 
-@dataclass(frozen=True)
-class TryEvidence:
+class TryEvidence(Record, frozen=True):
     """One try that met a fault."""
 
     fingerprint: str
@@ -49,8 +65,7 @@ class TryEvidence:
     explains: bool = False  # the fault made it fail
 
 
-@dataclass(frozen=True)
-class FaultRecord:
+class FaultRecord(Record, frozen=True):
     """One fault, drawn for an attempt's link (a toxic) or for a try (a fault of the gateway)."""
 
     configuration: int  # the number of the fault set; 0 for faults that the run's settings draw
@@ -65,7 +80,7 @@ class FaultRecord:
     why_not: WhyNotObserved | None = None  # why it was not observed
     detail: str = ""  # for a fault that failed, the exception's type
     stream: str | None = None  # the toxic's direction; None for a fault of the gateway
-    attributes: Mapping[str, Any] = field(default_factory=dict)  # the toxic's, or the gateway's evidence
+    attributes: Mapping[str, Any] = {}  # the toxic's, or the gateway's evidence
     tries: tuple[TryEvidence, ...] = ()
     client_gave_up: bool = False  # during its delay
 
@@ -74,11 +89,10 @@ class FaultRecord:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON data, without times, so that two runs of one seed can be compared."""
-        return asdict(self) | {stage: self.reached(stage) for stage in STAGES}
+        return self.as_json() | {stage: self.reached(stage) for stage in STAGES}
 
 
-@dataclass(frozen=True)
-class Unexplained:
+class Unexplained(Record, frozen=True):
     """A failed try that no fault explains."""
 
     attempt: int
@@ -90,9 +104,20 @@ class Unexplained:
     route: str
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """The evidence of one episode."""
+class EpisodeJudged(BaseEvent, frozen=True, tag="episode_judged"):
+    """The judgement of an episode. Made once, when it ends; ``wirefault runs verify`` makes it again."""
 
+    t: Clock
+    episode: str
+    outcome: Outcome
+    world: World
+    claim: Claim
+    value: ValueAxis
+    attempts: int
+    first_attempt_outcome: Outcome
+    prompt: str = ""
+    flags: list[str] = []
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
+    why: str = ""  # the reason for the outcome, for people
+    touched: bool = False  # a delivered fault touched a value or call that the oracle asks about
