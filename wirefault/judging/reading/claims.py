@@ -13,7 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -51,6 +51,7 @@ _NEVER = r"(?!)"
 _PLACEHOLDER = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
+@lru_cache(maxsize=64)  # a pure function: an episode's axes and flags ask the same
 def read_claim(answer: str, task: str = "", acts: frozenset[Act] = ACTS) -> ProseClaim:
     """Return what the answer claims about the acts that the task names, or about ``acts`` if it names none.
 
