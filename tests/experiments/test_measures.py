@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,9 +13,10 @@ from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, fa
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
 from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
+from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
-from wirefault.experiments.measure import Measure
+from wirefault.experiments.measure import Measure, Number, unit_of
 from wirefault.experiments.measures import against_control, known_names, measures_of
 from wirefault.experiments.verdict import ArmResult
 from wirefault.report.experiment import arm_line
@@ -103,3 +105,14 @@ def test_arm_is_compared_with_control() -> None:
     assert difference["degradation"].bounds == Bounds(0, Fraction(1, 3))
     assert difference["control_success"].bounds == Bounds(2, 3)
     assert set(difference) == set(known_names(with_control=True))
+
+
+def test_measure_is_a_number_that_people_format():
+    measures = measured(GOOD, INVALID)
+    rate = Number.of("success_rate", measures["success_rate"], Terms())
+    assert math.isnan(rate) and rate.bounds == (0.5, 1) and str(rate).startswith("50 % to 100 % [")
+    known = Number.of("success_rate", measured(GOOD)["success_rate"], Terms())
+    assert (f"{known:.0%}", known.unit, str(known)) == ("100%", "share", known.text)
+    assert known.interval is not None and known.interval[0] < 1 == known.interval[1]
+    names = ("mttr", "added_cost", "control_tokens", "crash")
+    assert [unit_of(name) for name in names] == ["s", "USD", "tokens", ""]

@@ -35,12 +35,54 @@ class Measure:
 
 def in_units(name: str, value: float) -> str:
     """A value of the measure for people; an infinite one is ``unknown``."""
-    name = name.removeprefix("control_").removeprefix(ADDED)
     if not math.isfinite(value):
         return "unknown"
+    unit = unit_of(name)
+    return percent(value) if unit == "share" else f"{value:.3g} s" if unit == "s" else f"{value:.4g}"
+
+
+class Number(float):
+    """A measure to compute with and to format: ``f"{rate:.0%}"``. It prints as its text with the interval.
+
+    It is nan without data, and where the data leave several values.
+    """
+
+    name: str
+    unit: str
+    """``s``, ``USD``, ``tokens``, ``share`` (from 0 to 1) or empty, for a count."""
+    bounds: tuple[float, float] | None
+    """What the data leave; None without data."""
+    interval: tuple[float, float] | None
+    """With the confidence of the experiment, of a rate, a mean, a percentile or a difference."""
+    text: str
+
+    @classmethod
+    def of(cls, name: str, measure: Measure, terms: Terms) -> Number:
+        """The number of a measure."""
+        bounds, estimate = measure.bounds, measure.estimate
+        known = bounds is not None and bounds.low == bounds.high
+        number = cls(float(bounds.low) if bounds is not None and known else math.nan)
+        within = estimate.interval(terms.error) if estimate is not None and bounds is not None else None
+        number.name, number.unit, number.text = name, unit_of(name), measure.text
+        number.bounds = (float(bounds.low), float(bounds.high)) if bounds is not None else None
+        number.interval = (float(within.low), float(within.high)) if within is not None else None
+        return number
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"<{self.name} {self.text}>"
+
+
+def unit_of(name: str) -> str:
+    """The unit of a measure: ``s``, ``USD``, ``tokens``, ``share``, or empty for a count."""
+    name = name.removeprefix("control_").removeprefix(ADDED)
     if name in _SECONDS:
-        return f"{value:.3g} s"
-    return percent(value) if name in _SHARES or tries_needed(name) else f"{value:.4g}"
+        return "s"
+    if name in _SHARES or tries_needed(name):
+        return "share"
+    return "tokens" if name.endswith("tokens") else "USD" if name == "cost" or name.endswith("usd") else ""
 
 
 ADDED = "added_"
@@ -60,7 +102,15 @@ SHARES_OF_RECOVERY = (
     "recovery_consistency",
 )
 _SHARES = frozenset(
-    ("success_rate", "recovery_rate", "degradation", "availability", "budget_overshoot", *SHARES_OF_RECOVERY)
+    (
+        "success_rate",
+        "success_share",
+        "recovery_rate",
+        "degradation",
+        "availability",
+        "budget_overshoot",
+        *SHARES_OF_RECOVERY,
+    )
 )
 _SECONDS = frozenset(
     (

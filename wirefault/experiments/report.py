@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import views_in
+from wirefault.experiments.measure import Number
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.recorded import harm_beside_verdict
 from wirefault.experiments.run_experiment import ExperimentResult
@@ -72,6 +74,7 @@ class ArmReport:
 
     result: ArmResult
     episodes: Sequence[EpisodeReport]
+    terms: Terms
 
     @property
     def name(self) -> str:
@@ -79,9 +82,10 @@ class ArmReport:
         return self.result.name
 
     @property
-    def measures(self) -> Mapping[str, str]:
-        """Each measure as a text."""
-        return {name: measure.text for name, measure in self.result.measures.items()}
+    def measures(self) -> Mapping[str, Number]:
+        """Each measure as a number, which prints as its text with the interval."""
+        measures = self.result.measures
+        return {name: Number.of(name, measure, self.terms) for name, measure in measures.items()}
 
 
 @dataclass(frozen=True)
@@ -119,9 +123,10 @@ class ExperimentReport:
     @cached_property
     def arms(self) -> Mapping[str, ArmReport]:
         """The arms that were run, by name."""
-        planned = {arm.name: arm for arm in self.result.plan.arms}
+        planned, terms = {arm.name: arm for arm in self.result.plan.arms}, self.result.plan.terms
         return {
-            arm.name: ArmReport(arm, tuple(self._episodes(planned[arm.name]))) for arm in self.result.arms
+            arm.name: ArmReport(arm, tuple(self._episodes(planned[arm.name])), terms)
+            for arm in self.result.arms
         }
 
     @property
