@@ -1,7 +1,8 @@
 """Name the test files that the changes since the last full green run reach; none if that means all.
 
 A change of a room reaches the rooms that import it, the tests in their folders, each test that names one of
-them, and each that starts programs. Other changes reach the tests that name their top folder, or everything.
+them, and each that starts programs; the frameworks, real clients that take minutes, only if it reaches what
+they meet. Other changes reach the tests that name their top folder, or everything.
 
     python -m tools.reach            print the files; on stderr, which and why
     python -m tools.reach --record   record that everything passed: in .ci/green, which clones have, if
@@ -14,7 +15,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -28,6 +29,8 @@ PROGRAMS = ("agent", "flask_tools", "proxy_manager")
 # started as processes, or loaded by name
 LOADED = {"wirefault.lab": (*PROGRAMS, "wirefault.model_server"), "wirefault.subjects": ("agent",)}
 REACH_ALL = {"wirefault.core", "wirefault.history"}
+CLIENTS = "tests/frameworks/"
+MET_BY_CLIENTS = {"wirefault.gateway", "wirefault.subjects", "bench", "examples"}
 TEXTS = ("action", "bench", "docs", "examples", "experiments", "tools")
 MAX_COMMITS = 10
 # tests/conftest.py fails a test that starts a process without this mark
@@ -72,13 +75,12 @@ def graph() -> grimp.ImportGraph:
 
 
 def room_of(path: str) -> str | None:
-    if path == "wirefault/cli/run_process.py":
-        return "wirefault.lab"  # which starts it
+    path = path.replace("wirefault/cli/run_process.py", "wirefault/lab/")  # which starts it
     room = re.match(rf"(wirefault/\w+|{'|'.join(PROGRAMS)})/", path)
     return room[1].replace("/", ".") if room else None
 
 
-def reached(changed: Iterable[str]) -> tuple[set[str], set[str]]:
+def reached(changed: Sequence[str]) -> tuple[set[str], set[str]]:
     """Return the rooms and the test files that changes of these files reach. Raises ``Everything``."""
     reach: set[str] = set()
     for path in changed:
@@ -91,8 +93,9 @@ def reached(changed: Iterable[str]) -> tuple[set[str], set[str]]:
         else:
             reach.add(name)
     reach |= {name for each in reach & graph().modules for name in graph().find_downstream_modules(each)}
-    above = {name for name in reach if name.partition(".")[0] in ("wirefault", *PROGRAMS)}
-    return above, reach & set(TESTS)
+    if not (reach & MET_BY_CLIENTS or any(path.startswith(CLIENTS) for path in changed)):
+        reach = {name for name in reach if not name.startswith(CLIENTS)}
+    return {name for name in reach if name.partition(".")[0] in ("wirefault", *PROGRAMS)}, reach & set(TESTS)
 
 
 def git(*words: str) -> str:
@@ -126,10 +129,8 @@ def main() -> None:
         above, selected = reached(changed := changed_files())
     except Everything as reason:
         return print(f"every test: {reason}", file=sys.stderr)
-    why = (
-        f"by what changed since every test passed: {' '.join(changed[:20])}; rooms: {' '.join(sorted(above))}"
-    )
-    print(f"{len(selected)} of {len(TESTS)} test files, {why}", file=sys.stderr)
+    why = f"changed since every test passed: {' '.join(changed[:20])}; rooms: {' '.join(sorted(above))}"
+    print(f"{len(selected)} of {len(TESTS)} test files, by what {why}", file=sys.stderr)
     print(*sorted(selected or TESTS[:1]))
 
 

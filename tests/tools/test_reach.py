@@ -54,14 +54,16 @@ def test_room_reaches_own_tests_and_those_of_importing_rooms(room):
     assert above == above_it | {room}
     folders = [f"tests/{name.rpartition('.')[2]}/" for name in above]
     assert {test for test in reach.TESTS if test.startswith(tuple(folders))} <= selected
-    assert {test for test in reach.TESTS if "subprocess" in text_of(test)} <= selected
+    starting = {test for test in reach.TESTS if "subprocess" in text_of(test)}
+    assert {test for test in starting if not test.startswith(reach.CLIENTS)} <= selected
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", [room for number, room in enumerate(SELECTIVE) if share(number)])
 def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
     _, selected = reach.reached([a_file(room)])
-    names = {name for test in set(reach.TESTS) - selected for name in MODULE.findall(text_of(test))}
+    left_out = {test for test in reach.TESTS if not test.startswith(reach.CLIENTS)} - selected
+    names = {name for test in left_out for name in MODULE.findall(text_of(test))}
     modules = [name for name in names if (ROOT / f"{name.replace('.', '/')}.py").is_file()]
     assert modules
     subprocess.run([sys.executable, "-c", PLANT, room, *modules], cwd=ROOT, check=True)
@@ -79,6 +81,22 @@ def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
 def test_other_files_reach_tests_that_read_them(path, reaches, reaches_not):
     above, selected = reach.reached([path])
     assert not above and reaches in selected and reaches_not not in selected
+
+
+@pytest.mark.parametrize(
+    ("path", "do"),
+    [
+        ("wirefault/faults/base.py", True),
+        ("wirefault/dialects/mcp/shapes.py", True),
+        ("wirefault/subjects/opening.py", True),
+        ("examples/frameworks/agent.py", True),
+        ("tests/frameworks/conftest.py", True),
+        ("wirefault/lab/launcher.py", False),
+        ("wirefault/report/console.py", False),
+    ],
+)
+def test_frameworks_run_if_the_change_reaches_what_they_meet(path, do):
+    assert ("tests/frameworks/test_exec.py" in reach.reached([path])[1]) is do
 
 
 @pytest.mark.parametrize(
