@@ -11,6 +11,7 @@ import pytest
 
 from tests.package.installing import (
     CALM,
+    PACKAGES,
     TWO,
     Environment,
     empty_environment,
@@ -44,7 +45,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environm
         pytest.skip("runs the installed wheel; `make release-check` does")
     environment = empty_environment(tmp_path_factory.mktemp("installed"))
     install(environment, "--no-deps", str(wheel))
-    lend_packages(environment)
+    lend_packages(environment, PACKAGES)
     return environment
 
 
@@ -78,9 +79,9 @@ def few(tmp_path: Path) -> str:
     return str(file)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def core(index: None, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The wheel without extras, from a package index."""
+    """The wheel without extras, from a package index. No test installs anything else there."""
     environment = empty_environment(tmp_path_factory.mktemp("core"))
     install(environment, str(wheel))
     return environment

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support import ROOT
 
+PACKAGES = Path(sysconfig.get_path("purelib"))  # of this process
 MARKS = [pytest.mark.slow]
 PATIENCE_S = 600.0
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--seed", "7")
@@ -30,6 +31,11 @@ class Environment:
     @property
     def python(self) -> str:
         return str(self.path / "bin" / "python")
+
+    @property
+    def packages(self) -> Path:
+        [folder] = self.path.glob("lib/python*/site-packages")
+        return folder
 
     def wirefault(self, folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         return run([str(self.path / "bin" / "wirefault"), *words], folder, **more)
@@ -75,10 +81,9 @@ def install(environment: Environment, *requirements: str) -> None:
     must([*pip, *requirements], environment.path, **constraint(environment.path))
 
 
-def lend_packages(environment: Environment) -> None:
-    """Puts the packages of this environment behind its own, which spares installing them again."""
-    [own] = environment.path.glob("lib/python*/site-packages")
-    (own / "lent.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+def lend_packages(environment: Environment, packages: Path) -> None:
+    """Puts these packages behind its own, which spares installing them again."""
+    (environment.packages / "lent.pth").write_text(str(packages), encoding="utf-8")
 
 
 def constraint(folder: Path) -> dict[str, str]:

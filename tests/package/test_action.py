@@ -1,6 +1,7 @@
 """The steps of ``action.yml`` in order against a substitute of the API, and the docs' lines for other hosts.
 
-With Docker they run in a clean container of the Python image, where pip installs; else in this environment.
+With Docker they run in a container of the Python image, where pip installs; else in this environment. The
+builds share a container, so that pip installs once, as its step says; lines for other hosts get a clean one.
 """
 
 from __future__ import annotations
@@ -130,14 +131,15 @@ class Machine:
 
     folder: Path
     container: str = ""
+    installed: bool = False
 
     @property
     def action(self) -> Path:
         """A checkout of this repository."""
         return self.folder / "action" if self.container else ROOT
 
-    def shell(self, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run the line in the user's repository by the shell and options that the host uses."""
+    def shell(self, folder: Path, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run the line in the folder by the shell and options that the host uses."""
         environ = {
             "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
             "HOME": str(self.folder / "home"),
@@ -146,11 +148,11 @@ class Machine:
         if self.container:
             del environ["PATH"]
         words = [item for name, value in environ.items() for item in ("-e", f"{name}={value}")]
-        inside = ["docker", "exec", "-w", str(self.folder / "repository"), *words, self.container]
+        inside = ["docker", "exec", "-w", str(folder), *words, self.container]
         shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", line]
         return subprocess.run(
             [*inside, *shell] if self.container else shell,
-            cwd=self.folder / "repository",
+            cwd=folder,
             env=None if self.container else environ,
             capture_output=True,
             text=True,
@@ -165,6 +167,10 @@ class Runner:
     folder: Path
     host: Host
     machine: Machine
+
+    def shell(self, line: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run the line in the user's repository."""
+        return self.machine.shell(self.folder / "repository", line, **variables)
 
     def build(self, **inputs: str) -> Build:
         values = {f"inputs.{name}": str(each.get("default", "")) for name, each in ACTION["inputs"].items()}
@@ -184,8 +190,9 @@ class Runner:
                 continue
             if "uses" in step:
                 uploaded = {name: _filled(str(value), values) for name, value in step["with"].items()}
-            elif step["name"] != "Install" or self.machine.container:
+            elif step["name"] != "Install" or not self.machine.installed:
                 done = self._run(step, values, summary)
+                self.machine.installed = True
                 output, code = output + done.stdout + done.stderr, done.returncode
                 failed = failed or code != 0
         return Build(
@@ -211,7 +218,7 @@ class Runner:
             **constraint(self.folder),
             **variables,
         }
-        done = self.machine.shell(step["run"], **environ)
+        done = self.shell(step["run"], **environ)
         for line in outputs.read_text(encoding="utf-8").splitlines():
             name, _, value = line.partition("=")
             values[f"steps.{step['id']}.outputs.{name}"] = value
@@ -245,8 +252,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 @pytest.fixture
-def runner(tmp_path: Path, shop: int) -> Iterator[Runner]:
-    repository = tmp_path / "repository"
+def runner(request: pytest.FixtureRequest, shop: int, shared: Machine) -> Iterator[Runner]:
+    folder = shared.folder / request.node.name
+    folder.mkdir()
+    with prepared(folder, shop, shared) as opened:
+        yield opened
+
+
+@contextmanager
+def prepared(folder: Path, shop: int, where: Machine) -> Iterator[Runner]:
+    repository = folder / "repository"
     repository.mkdir()
     wiring = {
         "links": {
@@ -256,21 +271,27 @@ def runner(tmp_path: Path, shop: int) -> Iterator[Runner]:
     }
     (repository / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
     (repository / "order.yaml").write_text(EXPERIMENT, encoding="utf-8")
-    with running(Host()) as host, machine(tmp_path) as where:
-        yield Runner(tmp_path, host, where)
+    with running(Host()) as host:
+        yield Runner(folder, host, where)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    with machine(tmp_path_factory.mktemp("machine")) as where:
+        yield where
 
 
 @contextmanager
 def machine(folder: Path) -> Iterator[Machine]:
     if not required("docker"):
-        yield Machine(folder)
+        yield Machine(folder, installed=True)
         return
     (folder / "action").mkdir()
     copy_clone(folder / "action")
     (folder / "home").mkdir()
     [image] = [name for name in base_images() if "python" in name]
     mount = f"{folder}:{folder}"
-    container = docker("run", "-d", "--rm", "--network=host", "-v", mount, image, "sleep", "900")
+    container = docker("run", "-d", "--rm", "--network=host", "-v", mount, image, "sleep", "3600")
     try:
         yield Machine(folder, container)
     finally:
@@ -328,7 +349,7 @@ def test_accepted_findings_pass_and_missing_files_are_explained(runner: Runner) 
     first = runner.build(run="order.yaml")
     assert first.code == 1 and "::warning::no comment: the host answered 403" in first.output
     accept = ["wirefault", "baseline", "accept", "latest"]
-    assert runner.machine.shell(shlex.join(accept)).returncode == 0
+    assert runner.shell(shlex.join(accept)).returncode == 0
     accepted = runner.build(run="'order.yaml' --seed 2", baseline="wirefault.baseline.json")
     assert accepted.code == 0, accepted.output
     assert "passed against the baseline, accepted today" in accepted.summary
@@ -338,22 +359,28 @@ def test_accepted_findings_pass_and_missing_files_are_explained(runner: Runner) 
     assert not (runner.folder / "repository" / "pwned").exists()
 
 
+@pytest.fixture
+def clean(tmp_path: Path, shop: int) -> Iterator[Runner]:
+    with machine(tmp_path) as where, prepared(tmp_path, shop, where) as opened:
+        yield opened
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("host", ["GitLab", "Jenkins"])
-def test_lines_for_other_hosts_run_as_printed(runner: Runner, wheel: Path, host: str) -> None:
-    if not runner.machine.container:
+def test_lines_for_other_hosts_run_as_printed(clean: Runner, wheel: Path, host: str) -> None:
+    if not clean.machine.container:
         pytest.skip("installs Wirefault in a container, which needs Docker")
-    agent(runner, tries=2)
-    repository = runner.folder / "repository"
+    agent(clean, tries=2)
+    repository = clean.folder / "repository"
     (repository / "requirements.txt").write_text("", encoding="utf-8")
-    copy(wheel, runner.folder)
-    here = {"PIP_FIND_LINKS": str(runner.folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    pins = constraint(runner.folder)
+    copy(wheel, clean.folder)
+    here = {"PIP_FIND_LINKS": str(clean.folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    pins = constraint(clean.folder)
     with Path(pins["PIP_CONSTRAINT"]).open("a", encoding="utf-8") as file:
-        file.write(f"wirefault @ file://{runner.folder / wheel.name}\n")
+        file.write(f"wirefault @ file://{clean.folder / wheel.name}\n")
     for line in lines(host):
         # the fixture has started the shop on a free port
-        done = runner.machine.shell("true" if "shop.py" in line else line, **here, **pins)
+        done = clean.shell("true" if "shop.py" in line else line, **here, **pins)
         if "wirefault run" in line:
             break
         assert done.returncode == 0, done.stdout + done.stderr
