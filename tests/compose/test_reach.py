@@ -159,29 +159,10 @@ folder = "/app/logs/experiments/{name}"
 os.makedirs(folder, exist_ok=True)
 for name, content in {files}.items():
     open(os.path.join(folder, name), "wb").write(base64.b64decode(content))
-def edit(old, new):
-    text = open(folder + "/plan.json").read()
-    assert old in text
-    open(folder + "/plan.json", "w").write(text.replace(old, new))
 {trap}
 """
-TRAPS = {
-    "nothing": "",
-    "pipe": "os.remove(folder + '/plan.json'); os.mkfifo(folder + '/plan.json')",
-    "link": "os.remove(folder + '/plan.json'); os.symlink('/etc/passwd', folder + '/plan.json')",
-    "sparse": "os.truncate(folder + '/plan.json', 6 << 30)",
-    "deep": "open(folder + '/plan.json', 'w').write('[' * 200_000)",
-    "verdict": "os.mkfifo(folder + '/verdict.json')",
-    "manifest": "os.symlink('/dev/zero', folder + '/manifest.json')",
-    "threshold": "edit('no crash', 'success_rate >= 0.' + '9' * 480)",
-    "characters": "edit(\"Another user's\", '\\\\ufffe \\\\u001b[31m')",
-    "aliases": (
-        "lines = [f'x{n}: &x{n} [' + f'*x{n - 1}, ' * 10 + ']' for n in range(1, 12)];"
-        "a = '{x0: &x0 [1], ' + ', '.join(lines) + '}';"
-        "open(folder + '/plan.json', 'w').write(a); open(folder + '/prompts.json', 'w').write(a)"
-    ),
-    "folder": "os.rename(folder, folder + 'x'); os.symlink('/etc', folder)",
-}
+# what a planted file may be or hold: tests/experiments/test_hostile_experiments.py
+TRAPS = {"nothing": "", "folder": "os.rename(folder, folder + 'x'); os.symlink('/etc', folder)"}
 COMMANDS = (
     "list",
     "report latest",
@@ -190,7 +171,6 @@ COMMANDS = (
     "run --resume latest",
     "run --again latest",
 )
-SHORT = ("list", "report latest --junit -", "run --resume latest")
 
 
 @pytest.fixture(scope="module")
@@ -228,7 +208,7 @@ def test_planted_experiment_cannot_escape_container(
     in_agent(lab, WRITE.format(name=name, files=foreign_plan, trap=TRAPS[trap]))
     before = set(lab.folder.rglob(MARK))
     passwd = Path("/etc/passwd").stat().st_mtime_ns
-    for command in SHORT if trap in ("threshold", "characters", "aliases") else COMMANDS:
+    for command in COMMANDS:
         done = lab.play(f"timeout 120 wirefault {command}")
         assert done.returncode != 124, command  # none hangs
         assert "Traceback" not in done.stderr and "root:" not in done.stdout + done.stderr, command

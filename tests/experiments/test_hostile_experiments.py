@@ -178,7 +178,10 @@ def test_foreign_plan_cannot_send_key(
     assert again.exit_code == 0, again.output
 
 
-COMMANDS = ("list", "report latest", "show latest", "runs verify latest", "run --resume latest")
+COMMANDS = (
+    *("list", "report latest", "report latest --junit -", "show latest", "runs verify latest"),
+    *("run --resume latest", "run --again latest"),
+)
 
 
 @pytest.mark.usefixtures("ran")
@@ -236,6 +239,32 @@ def test_hostile_plan_is_one_line(folder: Path, plan: bytes) -> None:
         assert isinstance(result.exception, SystemExit | None), (command, result.exc_info)
         assert all(line.isprintable() for line in result.output.splitlines()), (command, result.output)
     assert read_by("report latest").output.count("\n") == 1
+
+
+_ALIASES = ", ".join(f"x{at}: &x{at} [{f'*x{at - 1}, ' * 10}]" for at in range(1, 12))
+
+
+@pytest.mark.usefixtures("ran")
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("no crash", "success_rate >= 0." + "9" * 480),
+        ("On paper", r"\ufffe \u001b[31m"),
+        (None, f"{{x0: &x0 [1], {_ALIASES}}}"),
+    ],
+    ids=["long number", "characters", "aliases"],
+)
+def test_command_ends_whatever_a_readable_plan_says(folder: Path, old: str | None, new: str) -> None:
+    saved = planned(folder)
+    (saved.folder / "manifest.json").unlink()
+    for file in ("plan.json", "prompts.json") if old is None else ("plan.json",):
+        text = (saved.folder / file).read_text()
+        assert old is None or old in text
+        (saved.folder / file).write_text(text.replace(old, new) if old else new)
+    for command in COMMANDS:
+        result = read_by(command)
+        assert isinstance(result.exception, SystemExit | None), (command, result.exc_info)
+        assert "\x1b[31m" not in result.output, command
 
 
 @pytest.mark.parametrize("place", ["experiments", "experiments/ID"])
