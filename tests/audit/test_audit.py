@@ -171,12 +171,6 @@ def test_agent_elsewhere_needs_command_that_kills_it(tmp_path: Path, servers: Se
     assert ended.returncode == 64 and "missing kill: an agent that is killed must be" in ended.stderr
 
 
-def test_careful_agent_has_no_finding(tmp_path: Path, servers: Servers) -> None:
-    code, result, printed = audit(tmp_path, servers, "careful")
-    assert findings_by_question(result) == {}, printed
-    assert code == 0, printed
-
-
 def test_failing_command_ends_audit_with_its_error(tmp_path: Path) -> None:
     words = ["audit", "--", sys.executable, "-c", "raise SystemExit('no such order')"]
     ended = wirefault(tmp_path, environ_in(tmp_path), *words)
