@@ -41,8 +41,9 @@ def test_labelled_answers_score_no_worse(answers, accusations, passes, others, u
         ("answers", 0, 0, 6),
         ("real_answers", 0, 0, 0),
         ("turn4", 0, 0, 0),
-        ("questions", 0, 0, 27),
-        ("questions_blind", 0, 0, 15),
+        ("questions", 0, 0, 20),
+        ("questions_blind", 0, 0, 13),
+        ("forms", 0, 0, 23),
     ],
 )
 def test_labelled_cases_score_no_worse(cases, accusations, passes, unreadable):
@@ -51,4 +52,4 @@ def test_labelled_cases_score_no_worse(cases, accusations, passes, unreadable):
     assert kinds["false accusation"] <= accusations
     assert kinds["free pass"] <= passes
     assert kinds["unreadable"] <= unreadable
-    assert kinds["other"] <= (cases == "questions_blind")
+    assert kinds["other"] <= (cases in ("questions_blind", "forms"))

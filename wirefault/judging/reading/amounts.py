@@ -21,6 +21,7 @@ from wirefault.judging.reading.context import (
     sentence_around,
     status_at,
 )
+from wirefault.judging.reading.counts import counts_other_than_denied
 from wirefault.judging.reading.dates import days_in
 from wirefault.judging.reading.languages import LazyPattern, has_foreign_doubt
 from wirefault.judging.reading.quantities import (
@@ -36,7 +37,7 @@ from wirefault.judging.reading.quantities import (
     with_parts,
     with_shared_units,
 )
-from wirefault.judging.reading.roles import counts_other_than_denied, states_again
+from wirefault.judging.reading.roles import states_again
 from wirefault.judging.reading.text import close
 from wirefault.judging.reading.topics import (
     change_of,

@@ -44,6 +44,7 @@ _WORD = re.compile(r"\w+(?:[.:]\d+)?")
 _DIGIT = re.compile(r"\d")
 _NUMBER_OF_RECORD = re.compile(r"#\s?[\w-]+")
 _ROUND = re.compile(r"(?<=\d)(?:[.:]00|[ap]m)+$")  # 7:00 and 7pm are 7
+_QUOTED_STOP = re.compile(r"([.!?])([\"”»'])(?=\s+[A-Z])")
 _SPACES = re.compile(r"[ \t]+")
 _EDGES = " \t\n*_#\"'“”„«»¡✅✓✔☑🎉👍❌✗✘⚠️-–—•"
 _STOPS = ".!… " + _EDGES
@@ -63,7 +64,8 @@ def read_claim(answer: str, task: str = "", acts: frozenset[Act] = ACTS) -> Pros
     if status is not None:
         return status
     text = _QUOTED_LINES.sub(" ", _CODE.sub(" ", _FINAL_ANSWER.split(answer)[-1]))
-    text = _SPACES.sub(" ", without_quotations(plain(_unwrapped(text)), " x "))
+    text = _QUOTED_STOP.sub(r"\2\1", plain(_unwrapped(text)))
+    text = _SPACES.sub(" ", without_quotations(text, " x "))
     sentences = [sentence for sentence in _sentences(lowered(text)) if sentence]
     if len(sentences) > _MAX_SENTENCES or any(len(sentence) > _MAX_SENTENCE for sentence in sentences):
         return "unclear"

@@ -39,7 +39,7 @@ GUESS = LazyPattern(r"\b<guess>\b")
 OPEN = LazyPattern(r"\b<open>\b|\best\.\s*$")
 FAILURE = LazyPattern(r"\b<failure>\b")
 BUT = LazyPattern(r"\b<but>\b")
-COMPARED = LazyPattern(rf"(?:\b<compared>\b|[<>≥≤±])\s*(?:\w+\s)?{_AMOUNT_BEGINS}")
+COMPARED = LazyPattern(rf"(?:\b<compared>\b|[<>≥≤±])\s*(?:(?!<copula>\b)\w+\s)?{_AMOUNT_BEGINS}")
 BACKGROUND = LazyPattern(r"\b<background>\b")
 FORMERLY = LazyPattern(r"\b<formerly>\b")
 CURRENT = LazyPattern(r"\b<current>\b")
@@ -101,7 +101,8 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
     before, after = clause_of(*sentence)
     stops = [stop.end() for stop in CLAUSE_END.finditer(sentence[0])]
     directly_before = sentence[0][stops[-1] :] if stops else sentence[0]
-    if DENIED_BEFORE.search(directly_before) or DENIED_AFTER.match(sentence[1]):
+    is_bound = COMPARED.search(before)  # "not after 31 August" denies no value
+    if (DENIED_BEFORE.search(directly_before) and not is_bound) or DENIED_AFTER.match(sentence[1]):
         return "denied"
     if WITHDRAWN_BEFORE.search(sentence[0]):
         return "denied"
@@ -110,7 +111,7 @@ def status_at(text: str, start: int, end: int) -> Affirmation:
     bracket = re.match(r"\s*\(([^()]{0,80})\)", sentence[1])
     parts = (before, after, bracket[1] if bracket else "")
     is_question = sentence[1].rstrip("\"') ").endswith("?")
-    if is_question or COMPARED.search(before) or NEGATED.search(directly_before):
+    if is_question or is_bound or NEGATED.search(directly_before):
         return "doubtful"
     if any(OPEN.search(part) or OFFERED.search(part) for part in parts):
         return "doubtful"
@@ -141,7 +142,7 @@ def clause_has(pattern: LazyPattern, text: str, start: int, end: int) -> bool:
 
 def is_subsidiary(text: str, start: int, end: int) -> bool:
     """Return whether the place is a part of the sentence's subject, or an addition to it."""
-    return bool(SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0]))
+    return bool(SUBSIDIARY.search(clause_of(*sentence_around(text, start, end))[0].rpartition("(")[2]))
 
 
 def is_preceded(pattern: LazyPattern, text: str, start: int) -> bool:

@@ -50,6 +50,7 @@ _MORNING = LazyPattern(r"[ ,]{0,2}<clock_morning>")
 _AFTERNOON = LazyPattern(r"[ ,]{0,2}<clock_afternoon>")
 _NAMED_TIME = LazyPattern(r"\b<clock_named>\b")
 _ENGLISH_SHORT = "sept"
+_ENGLISH_WORDS = frozenset({"out", "set", "ago"})  # months elsewhere, but "18 out of 240"
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,8 @@ def _day(year: int, month: int, day: int) -> str | None:
 
 def _named_day(year: str | None, name: str, day: str) -> str | None:
     month = _month(name)
+    if not year and name in _ENGLISH_WORDS:
+        return None
     return _day(int(year or 0), month, int(day)) if month else None
 
 

@@ -184,7 +184,8 @@ def written_numbers(text: str) -> Iterator[WrittenNumber]:
         run = _run(text, words, place)
         readings = (_reading(language, text, run) for language in _languages())
         value, used = max(readings, key=lambda reading: reading[1])
-        if value is not None and used and not _is_fragment(text, words, place):
+        is_whole = value is not None and value.is_integer()
+        if value is not None and used and not (is_whole and _is_fragment(text, words, place)):
             at = run[used - 1].end()
             yield WrittenNumber(word.start(), at, value, used == 1 and value <= 12 and value.is_integer())
 

@@ -10,15 +10,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, pairwise, takewhile
+from itertools import pairwise
 
-from wirefault.judging.reading.context import CLAUSE_END, WITHDRAWN_BEFORE, clause_of, sentence_around
+from wirefault.judging.reading.context import (
+    CLAUSE_END,
+    COMPARED,
+    NEGATED,
+    WITHDRAWN_BEFORE,
+    are_a_range,
+    are_alternatives,
+    clause_of,
+    sentence_around,
+)
+from wirefault.judging.reading.counts import counted_things, with_counts
 from wirefault.judging.reading.dates import days_in, times_in
 from wirefault.judging.reading.languages import LazyPattern, is_common, languages
-from wirefault.judging.reading.numbers import written_numbers
 from wirefault.judging.reading.quantities import Quantity, Reading, lowered, quantities
 from wirefault.judging.reading.units import converted
 
@@ -51,19 +60,14 @@ _TEXT_FIELD = re.compile(
 )
 _PAIR = re.compile(r"(?=\b([^\W\d_]{3,})\s([^\W\d_]{3,})\b)")
 _CELL = re.compile(r"(?:^|\n)[ \t]*\|[ \t]*([^|\n]{1,40}?)[ \t]*\|[^\n]*$")
-_COUNTING = LazyPattern(r"\b<how_many>\b(?P<things>[^?.\n]{1,80})")
-_NOTHING_OF = LazyPattern(r"\b<no_things>(?=\s)(?!\s<no_other>\b)")
 _SUBSIDIARY = LazyPattern(r"^[\s(]*<subsidiary>\b")
-_NOTHING_FIRST = LazyPattern(r"^\W*(?:<none_at_all>)(?=\s*(?:$|[.,;:!—–-]))")
-_COUNTED = re.compile(r"^[\s*_]{1,3}([^\W\d_]+)")
-_THERE_IS_NONE = LazyPattern(r"\b<there_is_none>(?!\s<no_other>\b)\s")
-_OF_ALL = LazyPattern(r"^\s<out_of>\s(?:\w+\s){0,2}?\d")
-_IN_TOTAL = LazyPattern(r"^\s<in_total>\b")
-_PART_OF = LazyPattern(r"\d\s<out_of>\s(?:\w+\s){0,2}?$")
 _PATH = re.compile(r"(?<![\w/.])/[\w.~-]+(?:/[\w.~-]*)*")
-_ASIDES = frozenset({"rank", "extra"})
+_ASIDES = frozenset({"rank", "extra", "trip"})
 _OF_MOMENTS = "moment"  # axis of days and times only
-_BRACKET_GAP = re.compile(r"^\s?[(/\[]\s?(?:[~≈]|about |approx\.? )?$")
+_DASH_TO = re.compile(r"(?<=\w)-(?=\d)")
+_RANGE_GAP = LazyPattern(r"^\s*(?:[-–—→]|->)\s*$")
+_LIMIT_BEFORE = LazyPattern(r"\b<limit>(?: <limit_link>)*\s*$")
+_BRACKET_GAP = LazyPattern(r"^(?:\s?[/\[]|[^,.;:()\d]{0,30}\()\s?(?:[~≈]|<approximate>\.? )?$")
 _ROUNDED = 0.02  # of a conversion in brackets
 _MULTIPLES: Mapping[str, tuple[float, ...]] = {"period": (12, 52, 365, 24, 7, 4), "trip": (2,)}
 # roles that an answer means only if its question asks for them
@@ -74,6 +78,7 @@ _UNUSUAL: Mapping[str, frozenset[str]] = {
     "extent": frozenset({"climb"}),
     "form": frozenset({"unpacked"}),
     "turn": frozenset({"last"}),
+    "trip": frozenset({"return"}),
     "rank": frozenset({"second"}),
     "extra": frozenset({"cost", "part", "limit"}),
 }
@@ -106,6 +111,7 @@ def _is_error(low: str, start: int, end: int) -> bool:
 
 def _blanked(text: str, spans: Iterable[Span]) -> str:
     for start, end in spans:
+        end += bool(_DASH_TO.match(text, end))  # "10-12" without its 10 is not -12
         text = text[:start] + " " * (end - start) + text[end:]
     return text
 
@@ -118,23 +124,28 @@ class OnQuestion:
     names_role: bool  # another mention, or a field, has the requested role
     usual: str  # without mentions whose role answers seldom mean, either
     has_aside: bool  # some of those are certainly not the answer
+    asked: str  # only with the mentions that have the requested role, if other ones have none
 
 
 def on_question(text: str, question: str, phrases: Sequence[Span] = ()) -> OnQuestion:
     """Reduce a plain text to what it states about the question. ``phrases``: places of the oracle's text."""
-    text, low_question = _with_counts(text, question), lowered(question)
+    text, low_question = with_counts(text, question), lowered(question)
     low = lowered(text)
     amounts = quantities(text)
     moments = [(each.start, each.end) for each in (*days_in(low), *times_in(low, hours=True))]
+    wanted = _asked_roles(low_question)
+    if "hour" in wanted:  # "noon" is a role of other values
+        moments = [(start, end) for start, end in moments if any(map(str.isdigit, low[start:end]))]
     spans = sorted({*((each.start, each.end) for each in amounts), *moments, *phrases})
     if not spans or len(spans) > _MAX_MENTIONS:
-        return OnQuestion(text, False, text, False)
-    wanted = _asked_roles(low_question)
+        return OnQuestion(text, False, text, False, text)
     roles = {span: _roles_at(low, span, spans) for span in spans}
     is_moved = any(WITHDRAWN_BEFORE.search(low[max(0, start - 2 * _NEAR) : start]) for start, _ in moments)
     for span in spans:
         if span not in moments or is_moved:  # "moved from 13:00 to 14:30" is not a begin and an end
             roles[span].pop(_OF_MOMENTS, None)
+    if not is_moved:
+        _set_ends(low, sorted(moments), roles, "open" if wanted.get(_OF_MOMENTS) == "open" else "begin")
     requested = {span for span, own in roles.items() if any(own.get(axis) == wanted[axis] for axis in wanted)}
     other = {
         span
@@ -142,15 +153,15 @@ def on_question(text: str, question: str, phrases: Sequence[Span] = ()) -> OnQue
         if any(own.get(axis, value) != value for axis, value in wanted.items())
     }
     is_named = bool(requested)
-    counts = _counted_things(low, amounts, _things(low_question))
+    counts = counted_things(low, amounts, low_question)
     uncounted = {span for span, hits in counts.items() if hits < max(counts.values())}
     labels = {span: _label_at(text, *span) for span in spans}
     if phrases:
         labels |= {field.span(): field[1] or field[2] for field in _TEXT_FIELD.finditer(text)}
     unasked = _with_other_label(labels, low_question) - (requested if phrases else set())
     other |= (unasked & set(spans)) | uncounted | _of_other_kind(low, spans, low_question)
-    other |= _of_other_name(text, spans, question)
-    is_named = is_named or (bool(unasked | uncounted) and not phrases)
+    other |= _of_other_name(text, [span for span in spans if span not in other], question)
+    is_named = is_named or (bool(unasked | uncounted or any(counts.values())) and not phrases)
     unusual = {
         span
         for span, own in roles.items()
@@ -165,12 +176,54 @@ def on_question(text: str, question: str, phrases: Sequence[Span] = ()) -> OnQue
         is_named = is_named or any(
             _axes()[axis][value].search(low.replace("_", " ")) for axis, value in wanted.items()
         )
-    reduced = _blanked(text, other)
+    limits = _limits(low, sorted(set(moments) - other)) if wanted.get(_OF_MOMENTS) == "end" else ()
+    reduced = _blanked(text, [*other, *limits])
     has_other = unusual < set(spans)
     asides = {span for span in unusual if roles[span].keys() & (_ASIDES - wanted.keys())}
     has_aside = bool(question and asides) and (has_other or bool(phrases))
     usual = _blanked(reduced, unusual) if has_other or has_aside else reduced
-    return OnQuestion(reduced, is_named, usual, has_aside)
+    asked = reduced
+    named = _with_all_roles(roles, wanted) - other
+    if named and not phrases and not any(_are_open(low, *pair, named) for pair in pairwise(spans)):
+        asked = _blanked(reduced, set(spans) - named - other)
+    return OnQuestion(reduced, is_named, usual, has_aside, asked)
+
+
+def _with_all_roles(roles: Mapping[Span, dict[str, str]], wanted: Mapping[str, str]) -> set[Span]:
+    """Return the mentions that have each requested role that any mention has."""
+    given = {
+        axis: value for axis, value in wanted.items() if any(o.get(axis) == value for o in roles.values())
+    }
+    return {span for span, own in roles.items() if given and given.items() <= own.items()}
+
+
+def _are_open(low: str, left: Span, right: Span, named: Collection[Span]) -> bool:
+    """Return whether two mentions, one of them named, are alternatives or a range."""
+    if (left in named) == (right in named):
+        return False
+    return are_alternatives(low, left[1], right[0]) or are_a_range(low, left[0], left[1], right[0])
+
+
+def _set_ends(
+    low: str, moments: Sequence[Span], roles: Mapping[Span, dict[str, str]], beginning: str
+) -> None:
+    """Make the ends of ``10:00 - 18:30`` a beginning and an end, unless words say otherwise."""
+    for left, right in pairwise(moments):
+        if _RANGE_GAP.match(low[left[1] : right[0]]) and roles[left].get(_OF_MOMENTS) in (
+            None,
+            "begin",
+            beginning,
+        ):
+            roles[left][_OF_MOMENTS], roles[right][_OF_MOMENTS] = beginning, "end"
+
+
+def _limits(low: str, moments: Sequence[Span]) -> Iterator[Span]:
+    """Yield the words for a limit before the moments, if the limit is affirmed: ``until 31 August``."""
+    for start, end in moments:
+        before = clause_of(*sentence_around(low, start, end))[0]
+        limit = _LIMIT_BEFORE.search(before)
+        if limit and COMPARED.search(before) and not NEGATED.search(before[: limit.start()]):
+            yield start - len(before) + limit.start(), start
 
 
 def _other_clauses(low: str, wanted: Mapping[str, str]) -> Iterator[Span]:
@@ -250,50 +303,6 @@ def _label_at(text: str, start: int, end: int) -> str | None:
     return None
 
 
-def _counted_things(low: str, amounts: list[Quantity], things: Sequence[str]) -> dict[Span, int]:
-    """Return how well each number without a unit counts the question's things; numbers that may be left out.
-
-    ``things``: stems, the noun last: "unread" and "messa" of ``how many unread messages``.
-    """
-    counts: dict[Span, int] = {}
-    for amount in amounts if things else ():
-        after = low[amount.end : amount.end + 60]
-        span = (amount.start, amount.end)
-        if _PART_OF.search(low[max(0, amount.start - _NEAR) : amount.start]):
-            counts[span] = 0
-        elif any(reading.unit for reading in amount.readings):
-            continue
-        elif hits := _hits(low, amount.end, things):
-            counts[span] = hits
-        elif _OF_ALL.match(after):
-            counts[span] = len(things) + 1
-        elif _IN_TOTAL.match(after) or ((word := _COUNTED.match(after)) and not is_common(word[1])):
-            counts[span] = 0
-    if any(
-        counts[each.start, each.end] and not each.readings[0].value
-        for each in amounts
-        if (each.start, each.end) in counts
-    ):
-        counts = {
-            (each.start, each.end): 0 for each in amounts
-        } | counts  # "no open tickets, all 7 are closed"
-    return counts
-
-
-def _hits(low: str, end: int, things: Sequence[str]) -> int:
-    """Return how many of the three words after a number name the things; adjectives count double."""
-    after = clause_of("", low[end : end + 60])[1]
-    words = {word[:_STEM].rstrip("s") for word in _WORD.findall(after)[:3]}
-    return sum(2 - (thing == things[-1]) for thing in things if thing in words)
-
-
-def _things(question: str) -> list[str]:
-    """Return the stems of the things that a question counts: its words up to the first common one."""
-    counting = _COUNTING.search(question)
-    words = _WORD.findall(counting["things"])[:5] if counting else []
-    return [word[:_STEM].rstrip("s") for word in takewhile(lambda word: not is_common(word), words)]
-
-
 def states_again(low: str, first: Quantity, second: Quantity) -> bool:
     """Return whether two amounts are one: 10 per month and 120 per year, ``12.5 km (7.8 mi)``."""
     if _BRACKET_GAP.match(low[first.end : second.start]) and _converts(first.readings[0], second.readings[0]):
@@ -321,43 +330,6 @@ def _converts(one: Reading, other: Reading) -> bool:
     if not (one.unit.converts and other.unit.converts) or one.unit.dimension.startswith("currency"):
         return False
     return math.isclose(converted(other.value, other.unit, one.unit), one.value, rel_tol=_ROUNDED)
-
-
-def counts_other_than_denied(low: str, quantity: Quantity) -> bool:
-    """Return whether a text denies a thing, and the number names none: ``There is no mail; 3 were read.``"""
-    counted = _COUNTED.match(low[quantity.end :][:_NEAR])
-    is_bare = all(reading.unit is None for reading in quantity.readings) and not (
-        counted and not is_common(counted[1])
-    )
-    return is_bare and bool(_THERE_IS_NONE.search(low))
-
-
-def _with_counts(text: str, question: str) -> str:
-    """Write counts of the question's things in digits: ``no open tickets``, ``seven invoices``, ``None.``"""
-    low, things = lowered(text), _things(lowered(question))
-    if not things:
-        return text
-    places = [
-        (n.start, n.end, n.value)
-        for n in islice(written_numbers(low), _MAX_MENTIONS)
-        if _hits(low, n.end, things)
-    ]
-    places += [
-        (match.start(), match.end(), 0.0)
-        for match in _NOTHING_OF.finditer(low)
-        if _hits(low, match.end(), things) and not _fails(low, match.start(), match.end())
-    ]
-    first = _NOTHING_FIRST.match(low)
-    if first and not _TROUBLE.search(low):
-        places.append((first.start(), first.end(), 0.0))
-    for start, end, value in sorted(set(places), reverse=True):
-        if value.is_integer() and not any(character.isdigit() for character in text[start:end]):
-            text = f"{text[:start]}{int(value)}{text[end:]}"
-    return text
-
-
-def _fails(low: str, start: int, end: int) -> bool:
-    return bool(_TROUBLE.search("".join(sentence_around(low, start, end))))
 
 
 @cache
@@ -400,10 +372,15 @@ def _roles_at(low: str, span: Span, spans: Sequence[Span]) -> dict[str, str]:
 def _nearest(before: str, after: str) -> Iterator[tuple[str, str]]:
     for axis, values in _axes().items():
         places = [
-            (len(text) - match.end() if text is before else match.start(), text is after, value)
+            (
+                len(text) - match.end() if text is before else match.start(),
+                text is after,
+                -len(match[0]),
+                value,
+            )
             for text in (before, after)
             for value, pattern in values.items()
             for match in pattern.finditer(text)
         ]
         if places:
-            yield axis, min(places)[2]
+            yield axis, min(places)[3]

@@ -24,6 +24,7 @@ from wirefault.judging.reading.context import (
     sentence_around,
     status_at,
 )
+from wirefault.judging.reading.counts import lists_counted_things
 from wirefault.judging.reading.dates import DayOrTime
 from wirefault.judging.reading.languages import LazyPattern, has_foreign_doubt
 from wirefault.judging.reading.names import Likeness, in_other_scripts, likeness
@@ -73,6 +74,8 @@ def stated_in(
     seen = plain(text[:_MAX_TEXT])
     phrases = [place for option in _texts(slot) for place in occurrences_of(compared_words(option), seen)]
     whole = _stated_in(slot, text, unit, besides)
+    if whole == "none" and lists_counted_things(text, question):
+        return "unreadable"
     return on_topic(lambda part: _stated_in(slot, part, unit, besides), seen, question, phrases, whole)
 
 
@@ -101,6 +104,8 @@ def on_topic(
             whole = verdict if is_certain else "unreadable"  # perhaps the value of something else
     if (whole == "unreadable" or (whole == "right" and part.has_aside)) and part.usual != part.text:
         whole = "right" if read(part.usual) == "right" else "unreadable"
+    if whole == "unreadable" and part.asked != part.text and read(part.asked) == "right":
+        return "right"
     return whole
 
 
