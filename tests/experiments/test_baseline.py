@@ -115,3 +115,7 @@ def test_new_finding_fails_an_unchanged_agent_as_often_as_documented(tmp_path: P
 
     failed = sum(gate(same, fail_on, seen(20), seen(20)).word == "failed" for _ in range(2000))
     assert failed / 2000 == pytest.approx(0.23, abs=0.03)
+    twenty = side_of(SavedRuns(tmp_path).run("run-2", "S" * 20))
+    warned = gate(compare(twenty, twenty), fail_on, [], [DOUBLED], twenty)
+    assert "is missing in 35.8 % of recordings with 20 episodes" in warned.chance
+    assert gate(compare(twenty, twenty), fail_on, [DOUBLED], [DOUBLED], twenty).chance == ""

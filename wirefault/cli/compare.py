@@ -80,7 +80,8 @@ def compare_command(
     gated = None
     if accepted is not None or fail_on is not None:
         findings = [known_findings(each, arms) for each in recordings.values()]
-        gated = gate(compared, conditions, accepted.findings if accepted else findings[0], findings[-1])
+        known = accepted.findings if accepted else findings[0]
+        gated = gate(compared, conditions, known, findings[-1], accepted.side if accepted else sides[0])
     if html is not None and accepted is not None:
         raise InputError("--html needs two recordings, since a baseline has no histories")
     figures: Mapping[str, Any] = {}

@@ -20,6 +20,7 @@ from wirefault.stats.rates import percent
 
 BASELINE_FILE = Path("wirefault.baseline.json")
 DEFAULT_FAIL_ON = "degradation > 0 %, new finding"
+_RARE = 0.05  # share of episodes with a finding, for the sentence about chance
 _MAX_BYTES = 50_000_000
 _DEGRADATION = re.compile(r"degradation\s*>\s*(\d+(?:\.\d+)?)\s*(%|points)")
 _NEW_FINDING = re.compile(rf"new\s+(?:({'|'.join(SEVERITIES)})\s+)?finding")
@@ -133,6 +134,8 @@ class Gate:
     new: Sequence[KnownFinding]
     """Findings of the second recording that the first did not have, of any severity."""
     gone: Sequence[KnownFinding]
+    chance: str = ""
+    """How likely the first recording lacks a rare finding of an unchanged agent, if a new one failed."""
 
     @property
     def word(self) -> Literal["failed", "unknown", "passed"]:
@@ -144,6 +147,7 @@ def gate(
     fail_on: FailOn,
     first: Sequence[KnownFinding],
     second: Sequence[KnownFinding],
+    accepted_side: Side | None = None,
 ) -> Gate:
     """Apply the conditions. A degradation counts if its whole interval is beyond the margin.
 
@@ -156,11 +160,28 @@ def gate(
         for each in new
         if each.severity in fail_on.new_findings
     ]
+    arms = {each.arm for each in new if each.severity in fail_on.new_findings}
+    chance = _chance(accepted_side, arms) if accepted_side and arms else ""
     unknown = [f"{name} is in one of them only" for name in comparison.unmatched]
     if fail_on.degradation is not None:
         degraded, open_ = _degradations(comparison, fail_on.degradation, needs_success=fail_on.needs_success)
         failed, unknown = [*failed, *degraded], [*unknown, *open_]
-    return Gate(failed, unknown, new, [each for each in first if each.key not in current])
+    return Gate(failed, unknown, new, [each for each in first if each.key not in current], chance)
+
+
+def _chance(side: Side, arms: Iterable[str]) -> str:
+    """Return how often a finding of 5 % of the episodes is missing in the smallest of these arms."""
+    of_side = [
+        side.arms[name or side.default_arm or ""] for name in arms if (name or side.default_arm) in side.arms
+    ]
+    sizes = [sum(outcome is not None for outcome in arm.outcomes.values()) for arm in of_side]
+    if not sizes or not min(sizes):
+        return ""
+    missing = percent((1 - _RARE) ** min(sizes))
+    return (
+        f"a new finding may be chance: one that an unchanged agent has in {percent(_RARE)} of its episodes"
+        f" is missing in {missing} of recordings with {min(sizes)} episodes"
+    )
 
 
 def _degradations(

@@ -28,7 +28,8 @@ def comparison_json(
     if gate is not None:
         new, gone = ([each.model_dump() for each in side] for side in (gate.new, gate.gone))
         reasons = {"failed": list(gate.failed), "unknown": list(gate.unknown)}
-        whole["gate"] = {"result": gate.word, **reasons, "new_findings": new, "gone_findings": gone}
+        found = {"new_findings": new, "gone_findings": gone, "chance": gate.chance}
+        whole["gate"] = {"result": gate.word, **reasons, **found}
     return whole
 
 
@@ -40,6 +41,8 @@ def print_gate(console: Console, gate: Gate, age: str) -> None:
             console.print(Text(one_line(f"{sign}, {each.severity}: {where}{each.text}")))
     for line in gate.failed:
         console.print(Text(one_line(f"failed: {line}"), style="bold red"))
+    if gate.chance:
+        console.print(Text(gate.chance))
     for line in gate.unknown:
         console.print(Text(one_line(f"unknown: {line}"), style="yellow"))
     style = {"failed": "bold red", "unknown": "yellow", "passed": "green"}[gate.word]
