@@ -57,6 +57,9 @@ COMMANDS = (
     "init",
     "lab serve --port 0",
     "charts",
+    "runs prune --keep 0",
+    "demo",
+    "exec -- true",
     pytest.param(f"run --resume {EXPERIMENT}", marks=pytest.mark.slow),
     pytest.param("audit --resume AUDIT", marks=pytest.mark.slow),
 )
@@ -275,3 +278,54 @@ def in_time(command: Callable[[], Result]) -> Result:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+# A file of the user's beyond the bound: a text of 200 MB took a minute, or all memory.
+BIG_INPUTS = {
+    "big.yaml": (
+        "plan big.yaml",
+        "run big.yaml",
+        "exec --faults big.yaml -- true",
+        "faults show big.yaml",
+        "run .",
+    ),
+    "big.json": ("mcp --config big.json", "compare --baseline big.json latest", "plan with-prompts.yaml"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [(name, each) for name, commands in BIG_INPUTS.items() for each in commands]
+)
+def test_huge_input_file_is_refused_with_one_sentence(
+    name: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work_in(tmp_path, monkeypatch)
+    huge(Path(name), Path())
+    Path("wiring.yaml").write_text(
+        '{links: {shop: {upstream: "http://127.0.0.1:9"}}, subject: {command: [x]}}'
+    )
+    Path("with-prompts.yaml").write_text(
+        "{title: x, wiring: wiring.yaml, prompts: big.json, hypothesis: [no crash],"
+        " method: {faults: [{fault: delay}]}}"
+    )
+    result = in_time(lambda: call(command))
+    assert isinstance(result.exception, SystemExit) and result.exit_code == 64, result.output
+    assert re.search(rf"{name}: .*larger than \d+ MB", result.output), result.output
+
+
+@pytest.mark.parametrize("command", ["runs archive --keep 0", f"runs bundle {RUN}"])
+def test_huge_file_of_the_subject_is_refused(
+    command: str, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    work_in(folder, monkeypatch)
+    restore(recorded, folder)
+    attempts = folder / "logs" / "runs" / RUN / "attempts"
+    attempts.mkdir()
+    huge(attempts / "core", Path())
+    for each in (attempts / "core", attempts, attempts.parent):
+        os.utime(each, (1e9, 1e9))  # else it could be in progress
+    result = in_time(lambda: call(command))
+    assert isinstance(result.exception, SystemExit) and "core: larger than" in result.output, result.output
+    assert (attempts / "core").exists()

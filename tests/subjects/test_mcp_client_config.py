@@ -156,6 +156,7 @@ def test_odd_server_is_left_and_the_others_wrapped(server: Any, reason: str) -> 
         ('{\n// x\n"servers": }', "mcp.json:3: not JSON"),
         ("[]", 'mcp.json: must be an object with "mcpServers"'),
         ('{"a": 1, "a": 2}', "mcp.json: duplicate key a"),
+        ('{"mcpServers": {"a": {"command": "x", "timeout": NaN}}}', "mcp.json: NaN is not a number in JSON"),
         ({"mcpServer": {}}, "found mcpServer; did you mean 'mcpServers'?"),
         ({}, 'missing "mcpServers"'),
         ({"mcpServers": []}, "mcpServers must be an object of servers by name"),
@@ -169,7 +170,7 @@ def test_odd_server_is_left_and_the_others_wrapped(server: Any, reason: str) -> 
         ({"mcpServers": {"a": {"command": "x", "args": "y"}}}, "mcpServers.a.args: must be a list of texts"),
         ({"mcpServers": {"a": {"url": "example.com"}}}, "mcpServers.a.url: must be an address such as"),
         *(
-            ('{"mcpServers": {"a": {"command": "x", "env": ' + nested + "}}}", "mcp.json: nested too deep")
+            ('{"mcpServers": {"a": {"command": "x", "env": ' + nested + "}}}", "mcp.json:1: nested too deeply")
             for nested in ("[" * 900 + "]" * 900, '{"a": ' * 900 + "1" + "}" * 900, "[" * 10**5 + "]" * 10**5)
         ),
     ],

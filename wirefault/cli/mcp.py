@@ -10,6 +10,7 @@ import click
 
 from wirefault.cli.help import Command, option
 from wirefault.core.errors import InputError
+from wirefault.core.files import read_input
 
 _PATH = click.Path(path_type=Path)
 
@@ -63,7 +64,7 @@ def _print_wrapped(file: Path, wiring: Path | None, lab: str) -> None:
     from wirefault.subjects.surroundings import address_in_lab, wirefault_words
 
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = read_input(file, "utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise InputError(f"{file}: cannot be read: {reason}") from None

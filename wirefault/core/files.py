@@ -22,6 +22,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NOT_FOLLOWED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ROOT_USER = 0
 _MAX_DEPTH = 64
+MAX_INPUT_BYTES = 32_000_000  # of one file that the user wrote: a longer one takes minutes to parse
 
 
 class UnsafeFileError(UserError, OSError):
@@ -255,6 +256,21 @@ def _too_large(path: Path, limit: int) -> UnsafeFileError:
 
 def _unsafe(path: Path, what: str) -> UnsafeFileError:
     return UnsafeFileError(f"{path} is {what}: refusing to use it. Inspect it and move it away")
+
+
+def read_input(path: Path, encoding: str = "utf-8") -> str:
+    """Read a text file of the user's. Raises ``OSError``, also if it is too large, ``UnicodeDecodeError``."""
+    text = read_input_bytes(path).decode(encoding)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_input_bytes(path: Path) -> bytes:
+    """Read a file of the user's. Raises ``OSError``, also if it is larger than ``MAX_INPUT_BYTES``."""
+    with path.open("rb") as file:
+        data = file.read(MAX_INPUT_BYTES + 1)
+    if len(data) > MAX_INPUT_BYTES:
+        raise OSError(errno.EFBIG, f"larger than {MAX_INPUT_BYTES // 1_000_000} MB", str(path))
+    return data
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -25,6 +26,25 @@ class PlainDataError(ValueError):
     """Not plain data; the message names the file, the key or line, and the reason."""
 
 
+_NESTING = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\[{\]}\n]')
+
+
+def too_deep(where: str, text: str) -> str:
+    """Return the error for a file that is nested too deeply, with the line if brackets show it."""
+    depth, line = 0, 1
+    for sign in _NESTING.finditer(text):
+        line += sign[0] == "\n"
+        depth += (sign[0] in "[{") - (sign[0] in "]}")
+        if depth > _MAX_DEPTH:
+            return f"{where}:{line}: nested too deeply"
+    return f"{where}: nested too deeply"
+
+
+def no_constant(name: str) -> float:
+    """Refuse NaN and Infinity, which are not JSON; for ``parse_constant``."""
+    raise ValueError(f"{name} is not a number in JSON")
+
+
 def read_yaml(text: str, where: str) -> Any:
     """Read JSON or YAML. ``where`` (a file name) is used in errors. Raises ``PlainDataError``."""
     try:
@@ -32,7 +52,7 @@ def read_yaml(text: str, where: str) -> Any:
     except json.JSONDecodeError:
         pass
     except RecursionError:
-        raise PlainDataError(f"{where}: nested too deep") from None
+        raise PlainDataError(too_deep(where, text)) from None
     except ValueError as error:  # a duplicate key, or a number that is too long
         raise PlainDataError(f"{where}: {_without_advice(error)}") from None
     # JSON does not need PyYAML, which is slow to import
@@ -44,7 +64,7 @@ def read_yaml(text: str, where: str) -> Any:
         place = f":{error.line}" if error.line else ""
         raise PlainDataError(f"{where}{place}: {error}") from None
     except RecursionError:
-        raise PlainDataError(f"{where}: nested too deep") from None
+        raise PlainDataError(too_deep(where, text)) from None
     # a number that is too long, or a value that does not fit its !!tag
     except (ValueError, TypeError, AttributeError) as error:
         raise PlainDataError(f"{where}: not YAML: {_without_advice(error)}") from None

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import UnsafeFileError, files_below, open_shared
-from wirefault.experiments.evidence import evidence_of, is_attempt_file, open_recorded
+from wirefault.experiments.evidence import evidence_of, is_attempt_file, open_to_pack
 from wirefault.experiments.index import StoredRun
 from wirefault.history.writer import MAX_HISTORY_BYTES
 
@@ -123,7 +123,7 @@ def _recorded(logs: Path, item: StoredRun) -> Iterator[tuple[Path, BufferedReade
         if relative.parts[0] in _FOLDERS:
             left_out = (UnsafeFileError, PermissionError) if is_attempt_file(logs, path) else ()
             with suppress(*left_out):
-                yield relative, open_recorded(logs, path)
+                yield relative, open_to_pack(logs, path)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import UnsafeFileError, files_below
-from wirefault.experiments.evidence import Evidence, evidence_of, is_attempt_file, open_recorded
+from wirefault.experiments.evidence import Evidence, evidence_of, is_attempt_file, open_to_pack
 from wirefault.experiments.index import stored_runs
 
 
@@ -29,7 +29,7 @@ def write_bundle(logs: Path, name: str, file: Path) -> Evidence:
                 _add(archive, logs, path)
     except FileExistsError:
         raise InputError(f"{file}: already exists; name another file, or remove it") from None
-    except UnsafeFileError:
+    except (InputError, UnsafeFileError):
         file.unlink()
         raise
     except OSError as error:
@@ -40,7 +40,7 @@ def write_bundle(logs: Path, name: str, file: Path) -> Evidence:
 def _add(archive: tarfile.TarFile, logs: Path, path: Path) -> None:
     """Add a file without its owner's name; the subject's links, pipes and unreadable files are left out."""
     left_out = (UnsafeFileError, PermissionError) if is_attempt_file(logs, path) else ()
-    with suppress(*left_out), open_recorded(logs, path) as file:
+    with suppress(*left_out), open_to_pack(logs, path) as file:
         status = os.fstat(file.fileno())
         member = tarfile.TarInfo(f"logs/{path.relative_to(logs)}")
         member.size, member.mtime, member.mode = status.st_size, status.st_mtime, status.st_mode & 0o777

@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from wirefault.core.errors import UNKNOWN, UserError
+from wirefault.core.errors import UNKNOWN, InputError, UserError
 from wirefault.core.files import (
     UnsafeFileError,
     files_below,
@@ -256,6 +256,16 @@ def open_recorded(logs: Path, path: Path) -> BufferedReader:
     limit = None if is_subjects else MAX_HISTORY_BYTES
     descriptor = open_shared(logs, path, os.O_RDONLY, allow_hard_links=is_subjects, limit=limit)
     return os.fdopen(descriptor, "rb")
+
+
+def open_to_pack(logs: Path, path: Path) -> BufferedReader:
+    """Open a recorded file like ``open_recorded``. Raises ``InputError`` for a huge file of the subject."""
+    file = open_recorded(logs, path)
+    if os.fstat(file.fileno()).st_size > MAX_HISTORY_BYTES:
+        file.close()
+        limit = f"{MAX_HISTORY_BYTES // 1_000_000} MB"
+        raise InputError(f"{path}: larger than {limit}: move this file of the agent away, or remove it")
+    return file
 
 
 def _files(logs: Path, name: str) -> dict[str, Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError
+from wirefault.core.files import read_input_bytes
 from wirefault.experiments.chaos_toolkit import is_chaos_toolkit, refusal
 from wirefault.experiments.experiment import AgentArm, Arm, Baseline, Experiment
 from wirefault.experiments.matrix import Matrix, expanded
@@ -222,4 +223,8 @@ def _has_title(path: Path) -> bool:
     try:
         return "title" in read_spec_file(path).data
     except InputError:
-        return b"title" in path.read_bytes()[:_TITLE_WITHIN] and b"hypothesis" in path.read_bytes()
+        try:
+            data = read_input_bytes(path)
+        except OSError:
+            return True  # its error is reported
+        return b"title" in data[:_TITLE_WITHIN] and b"hypothesis" in data

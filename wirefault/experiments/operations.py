@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError, nearest
+from wirefault.core.files import read_input
 from wirefault.core.plain_data import PlainDataError, plain_data
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.judging.checker import CheckResult
@@ -67,7 +68,7 @@ class Operations:
         Raises ``InputError``, also if the file cannot be read.
         """
         try:
-            data = json.loads(Path(source).read_text(encoding="utf-8"))
+            data = json.loads(read_input(Path(source)))
             plain_data(data, str(source))
         except (OSError, ValueError, PlainDataError) as error:
             raise InputError(f"{source}: {error}") from None

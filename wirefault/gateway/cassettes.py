@@ -166,7 +166,9 @@ def _read(path: Path) -> tuple[str, list[Reply]]:
         raise SettingsError(f"{path}:{error.lineno}: not JSON: {error.msg}") from None
     except KeyError as error:
         raise SettingsError(f"{path}: not a cassette: {error} is missing") from None
-    except (OSError, ValueError, TypeError, RecursionError) as error:
+    except RecursionError:
+        raise SettingsError(f"{path}: not a cassette: nested too deeply") from None
+    except (OSError, ValueError, TypeError) as error:
         raise SettingsError(f"{path}: not a cassette: {error}") from None
 
 

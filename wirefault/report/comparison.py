@@ -28,8 +28,8 @@ def comparison_json(
     if gate is not None:
         new, gone = ([each.model_dump() for each in side] for side in (gate.new, gate.gone))
         reasons = {"failed": list(gate.failed), "unknown": list(gate.unknown)}
-        found = {"new_findings": new, "gone_findings": gone, "chance": gate.chance}
-        whole["gate"] = {"result": gate.word, **reasons, **found}
+        changes = {"new_findings": new, "gone_findings": gone, "chance": gate.chance}
+        whole["gate"] = {"result": gate.word, **reasons, **changes}
     return whole
 
 

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema, model_validator
 
 from wirefault.core.errors import nearest
+from wirefault.core.files import read_input
 from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml, short_repr
 from wirefault.wiring.spec_file import Spec
 
@@ -158,7 +159,7 @@ def budgets_in_full(value: str) -> str:
     if not value.strip() or value.lstrip().startswith("{") or "\n" in value:
         return canonical_budgets(value)
     try:
-        return canonical_budgets(Path(value).read_text(encoding="utf-8"), value)
+        return canonical_budgets(read_input(Path(value)), value)
     except UnicodeDecodeError:
         raise ValueError(f"{value}: not UTF-8 text") from None
 
@@ -250,7 +251,7 @@ def prices_in_full(value: str) -> str:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_input(path)
     except UnicodeDecodeError:
         raise ValueError(f"{path}: not UTF-8 text") from None
 

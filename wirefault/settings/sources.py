@@ -30,7 +30,8 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from wirefault.core.errors import nearest
-from wirefault.core.plain_data import unique
+from wirefault.core.files import read_input
+from wirefault.core.plain_data import too_deep, unique
 from wirefault.core.sockets import Address
 from wirefault.settings.budgets import budgets_in_full, load_budgets, prices_in_full
 from wirefault.settings.settings import NAMES, Settings, SettingsError
@@ -191,7 +192,7 @@ def _dotenv_values(path: Path) -> dict[str, str | None]:
     The error does not quote the line, since it may contain a secret.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -332,7 +333,8 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     Raises ``SettingsError`` that names the file, the line or the key.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
+        text = read_input(path)
+        data = json.loads(text, object_pairs_hook=unique)
         data, remarks = _in_present_names(data)
         config = ConfigFile.model_validate(data)
         config._remarks = tuple(f"{path}: {remark}" for remark in remarks)
@@ -350,8 +352,9 @@ def read_config_file(path: Path, required: bool = False) -> ConfigFile:
     except ValidationError as error:
         reasons = [line for each in error.errors(include_url=False) for line in _reasons(each)]
         raise SettingsError("\n".join(f"{path}: {reason}" for reason in reasons)) from None
-    # a duplicate key, a number that is too long, nested too deeply
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise SettingsError(too_deep(str(path), text)) from None
+    except ValueError as error:  # a duplicate key, a number that is too long
         raise SettingsError(f"{path}: {error}") from None
 
 

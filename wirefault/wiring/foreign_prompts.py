@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import nearest
+from wirefault.core.files import read_input
 from wirefault.core.plain_data import checked_pattern
 from wirefault.wiring.eval_samples import Entry, has_prompt_column, plain_text, sample, turns_of
 
@@ -115,7 +116,7 @@ def _files(reference: str, folder: Path) -> list[Path]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return read_input(file)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise ValueError(f"{file}: cannot be read: {reason}") from None

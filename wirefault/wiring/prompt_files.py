@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import nearest
-from wirefault.core.plain_data import unique
+from wirefault.core.files import read_input
+from wirefault.core.plain_data import too_deep, unique
 from wirefault.wiring.eval_samples import Entry, has_prompt_column
 from wirefault.wiring.foreign_prompts import (
     converted,
@@ -54,8 +55,9 @@ def read_entries(data: bytes, path: Path) -> list[Entry]:
         return [own for entry in _entries(text, path) for own in converted(entry)]
     except PromptsFileError:
         raise
-    # a duplicate key, a number that is too long, nested too deeply
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise PromptsFileError(too_deep(str(path), text)) from None
+    except ValueError as error:  # a duplicate key, a number that is too long
         raise PromptsFileError(f"{path}: {error}") from None
 
 
@@ -67,7 +69,7 @@ def _tests_in(path: Path) -> list[tuple[dict[str, Any], str]]:
     if path.suffix.lower() not in (".csv", ".json", ".jsonl", ".yaml", ".yml"):
         raise ValueError(f"{path}: only .csv, .json, .jsonl and .yaml files of tests are read")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_input(path, "utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise PromptsFileError(f"{path}: cannot be read: {reason}") from None
@@ -158,7 +160,9 @@ def _json_lines(text: str, path: Path) -> Iterator[Entry]:
             yield Entry(json.loads(line, object_pairs_hook=unique), f"{path}:{number}")
         except json.JSONDecodeError as error:
             raise PromptsFileError(f"{path}:{number}: not JSON: {error.msg} (column {error.colno})") from None
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise PromptsFileError(f"{path}:{number}: nested too deeply") from None
+        except ValueError as error:
             raise PromptsFileError(f"{path}:{number}: {error}") from None
 
 
@@ -264,7 +268,9 @@ def _row(cells: dict[str, str], where: str) -> Entry:
                 value[name] = (
                     json.loads(text, object_pairs_hook=unique) if is_json and name != "prompt" else text
                 )
-            except (ValueError, RecursionError) as error:
+            except RecursionError:
+                return Entry(None, where, problem=f"column {name!r}: nested too deeply")
+            except ValueError as error:
                 return Entry(None, where, problem=f"column {name!r}: not JSON: {error}")
     if isinstance(value.get("expect"), str):
         value["expect"] = {"answer": value["expect"].strip()}

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError, nearest
+from wirefault.core.files import read_input_bytes
 from wirefault.core.identity import digest, text_digest
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.core.plugins import checked_function_name, load_function, located_function
@@ -255,7 +256,7 @@ def check_next_turns(prompts: Prompts, check: Callable[[str], object] = load_fun
 
 def _bytes(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_input_bytes(path)
     except FileNotFoundError:
         raise PromptsError(f"{path}: no such file; name one with --prompts or PROMPTS_FILE") from None
     except OSError as error:

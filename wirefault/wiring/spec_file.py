@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from wirefault.core.errors import InputError, nearest
+from wirefault.core.files import read_input
 from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml, short_repr
 
 
@@ -94,7 +95,7 @@ def known_keys(kind: type[BaseModel]) -> Iterable[str]:
 def read_spec_file(path: Path, needs: str = "`links`") -> SpecFile:
     """Read YAML or JSON; ``needs`` names its keys, for the error. Raises ``InputError``."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path)
     except UnicodeDecodeError:
         raise InputError(f"{path}: not UTF-8 text") from None
     except (OSError, ValueError) as error:  # a NUL in the file name

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from wirefault.core.errors import nearest
+from wirefault.core.files import read_input
 from wirefault.core.lab_folder import lab_root
 from wirefault.core.plain_data import read_yaml, short_repr
 from wirefault.faults.registry import REGISTRY
@@ -80,7 +81,7 @@ def describe_preset(name: str) -> str:
 def read_set(path: Path, links: Links | None = None) -> FaultSet:
     """Read a file for these links (default: the lab's). Raises ``FaultSetError`` with file and key."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path)
     except UnicodeDecodeError:
         raise FaultSetError(f"{path}: not UTF-8 text") from None
     except (OSError, ValueError) as error:  # a NUL in its name

@@ -113,5 +113,5 @@ def _things(question: str) -> list[str]:
 
 def _fails(low: str, span: tuple[int, int], question: str) -> bool:
     """Return whether the sentence reports trouble that its question does not ask about: ``failed jobs``."""
-    sentence, asked = "".join(sentence_around(low, *span)), lowered(question)
-    return any(match[0] not in asked for match in _TROUBLE.finditer(sentence))
+    sentence, question = "".join(sentence_around(low, *span)), lowered(question)
+    return any(match[0] not in question for match in _TROUBLE.finditer(sentence))

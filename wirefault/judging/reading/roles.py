@@ -124,7 +124,7 @@ class OnQuestion:
     names_role: bool  # another mention, or a field, has the requested role
     usual: str  # without mentions whose role answers seldom mean, either
     has_aside: bool  # some of those are certainly not the answer
-    asked: str  # only with the mentions that have the requested role, if other ones have none
+    named: str  # only with the mentions that have the requested role, if other ones have none
 
 
 def on_question(text: str, question: str, phrases: Sequence[Span] = ()) -> OnQuestion:
@@ -182,19 +182,19 @@ def on_question(text: str, question: str, phrases: Sequence[Span] = ()) -> OnQue
     asides = {span for span in unusual if roles[span].keys() & (_ASIDES - wanted.keys())}
     has_aside = bool(question and asides) and (has_other or bool(phrases))
     usual = _blanked(reduced, unusual) if has_other or has_aside else reduced
-    asked = reduced
+    only_named = reduced
     named = _with_all_roles(roles, wanted) - other
     if named and not phrases and not any(_are_open(low, *pair, named) for pair in pairwise(spans)):
-        asked = _blanked(reduced, set(spans) - named - other)
-    return OnQuestion(reduced, is_named, usual, has_aside, asked)
+        only_named = _blanked(reduced, set(spans) - named - other)
+    return OnQuestion(reduced, is_named, usual, has_aside, only_named)
 
 
 def _with_all_roles(roles: Mapping[Span, dict[str, str]], wanted: Mapping[str, str]) -> set[Span]:
     """Return the mentions that have each requested role that any mention has."""
-    given = {
+    common = {
         axis: value for axis, value in wanted.items() if any(o.get(axis) == value for o in roles.values())
     }
-    return {span for span, own in roles.items() if given and given.items() <= own.items()}
+    return {span for span, own in roles.items() if common and common.items() <= own.items()}
 
 
 def _are_open(low: str, left: Span, right: Span, named: Collection[Span]) -> bool:

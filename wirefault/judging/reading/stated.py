@@ -104,7 +104,7 @@ def on_topic(
             whole = verdict if is_certain else "unreadable"  # perhaps the value of something else
     if (whole == "unreadable" or (whole == "right" and part.has_aside)) and part.usual != part.text:
         whole = "right" if read(part.usual) == "right" else "unreadable"
-    if whole == "unreadable" and part.asked != part.text and read(part.asked) == "right":
+    if whole == "unreadable" and part.named != part.text and read(part.named) == "right":
         return "right"
     return whole
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wirefault.core.errors import InputError, nearest
-from wirefault.core.plain_data import unique
+from wirefault.core.plain_data import no_constant, too_deep, unique
 
 _PLACES = (
     ("mcpServers",), ("servers",), ("mcp", "servers"), ("context_servers",), ("mcp_servers",), ("mcp",),
@@ -67,25 +67,25 @@ def read_client_config(text: str, where: str) -> dict[str, Any]:
         except ValueError as error:
             raise InputError(f"{where}: not TOML: {error}") from None
         except RecursionError:
-            raise _too_deep(where) from None
+            raise _too_deep(where, text) from None
     # a comment keeps its line ends, so that an error has the right line
     plain = _COMMENTS.sub(lambda match: match[1] or "\n" * match[0].count("\n"), text)
     plain = _LAST_COMMAS.sub(lambda match: match[1] or "", plain)
     try:
-        data = json.loads(plain, object_pairs_hook=unique)
+        data = json.loads(plain, object_pairs_hook=unique, parse_constant=no_constant)
     except json.JSONDecodeError as error:
         raise InputError(f"{where}:{error.lineno}: not JSON: {error.msg} (column {error.colno})") from None
     except ValueError as error:  # a duplicate key
         raise InputError(f"{where}: {error}") from None
     except RecursionError:
-        raise _too_deep(where) from None
+        raise _too_deep(where, text) from None
     if not isinstance(data, dict):
         raise InputError(f'{where}: must be an object with "mcpServers", not {json.dumps(data)[:40]}')
     return data
 
 
-def _too_deep(where: str) -> InputError:
-    return InputError(f"{where}: nested too deep")
+def _too_deep(where: str, text: str = "") -> InputError:
+    return InputError(too_deep(where, text))
 
 
 def wrap_servers(
