@@ -39,13 +39,19 @@ def test_sealed_run_with_equal_scores_is_0(tmp_path):
     assert "seal" not in result.output and "scored differently" not in result.output
 
 
-def test_different_score_is_2(tmp_path):
-    other = replace(VERDICT, outcome="duplicate")
+@pytest.mark.parametrize(
+    ("field", "recorded", "text"),
+    [
+        ("outcome", "duplicate", "success, recorded as duplicate"),
+        ("touched", True, "touched False, recorded as True"),
+        ("flags", ["late"], "flags [], recorded as ['late']"),
+    ],
+)
+def test_different_judgement_is_2_and_names_the_field(tmp_path, field, recorded, text):
+    other = replace(VERDICT, **{field: recorded})
     result = judge(tmp_path, [other if event is VERDICT else event for event in WHOLE])
     assert result.exit_code == 2
-    assert "scored differently: episode 001: success, recorded as duplicate" in " ".join(
-        result.output.split()
-    )
+    assert f"scored differently: episode 001: {text}" in " ".join(result.output.split())
 
 
 def test_killed_run_is_unsealed_and_judged(tmp_path):
