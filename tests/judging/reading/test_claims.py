@@ -1,11 +1,13 @@
 """Claims in prose: labelled answers, and texts that only look like claims."""
 
+import re
 from collections import Counter
 
 import pytest
 
 from tests.judging.score_claims import kind_of_miss, read_cases
 from wirefault.judging.reading.claims import read_claim
+from wirefault.judging.reading.languages import languages
 
 CASES = read_cases()
 
@@ -92,3 +94,35 @@ def test_hostile_texts_are_read_completely(text):
 def test_quoted_task_that_could_not_be_done_is_a_failure() -> None:
     task = "What is the price of honey?"
     assert read_claim(f'I could not do "{task}": error: the connection was closed', task) == "failed"
+
+
+FORMS = ("order", "base", "noun", "gerund", "past", "strong")
+MARK = "\ue000"
+
+
+def needs_mark(tree):
+    """Whether each text that this parsed pattern matches has the mark."""
+    return any(
+        (str(kind) == "LITERAL" and inner == ord(MARK))
+        or (str(kind) == "SUBPATTERN" and needs_mark(inner[-1]))
+        or (str(kind) == "BRANCH" and all(map(needs_mark, inner[1])))
+        or (str(kind) in ("MAX_REPEAT", "MIN_REPEAT") and inner[0] > 0 and needs_mark(inner[2]))
+        for kind, inner in tree
+    )
+
+
+@pytest.mark.parametrize("language", languages(), ids=range(len(languages())))
+def test_each_claim_of_an_act_has_one_of_its_words(language):
+    """Claims are only looked for in sentences that have one of these words."""
+    words = language["claims"]
+    pasts = [act["past"].replace("<strong>", act["strong"]) for act in words["acts"].values()]
+    parts = {"thing": "|".join(words["things"].values()), "any_past": "|".join(pasts)}
+    shared = {**words["shared"], **parts, **dict.fromkeys(FORMS, MARK)}
+    kinds = {**words["other_words"], "done_named": ()}
+    for sentence, others in ((each, others) for kind, others in kinds.items() for each in words[kind]):
+        pattern = sentence
+        for other in others:
+            pattern = re.sub(rf"\b{other}\b", MARK, pattern)
+        while placeholder := re.search(r"(?<!\?P)<([a-z_]+)>", pattern):
+            pattern = pattern.replace(placeholder[0], f"(?:{shared[placeholder[1]]})")
+        assert needs_mark(re._parser.parse(pattern)), sentence

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -90,7 +90,18 @@ class _ClaimPattern:
 
     done: bool
     act: str
-    sentence: re.Pattern[str]
+    compiled: Callable[[], re.Pattern[str]]
+    words: re.Pattern[str] | None = None
+    """One of them is in each of these sentences: the pattern, slow to compile, is used only then."""
+
+    @cached_property
+    def _sentence(self) -> re.Pattern[str]:
+        return self.compiled()
+
+    def search(self, sentence: str) -> re.Match[str] | None:
+        if self.words is not None and self.words.search(sentence) is None:
+            return None
+        return self._sentence.search(sentence)
 
 
 @dataclass(frozen=True)
@@ -120,7 +131,7 @@ class _Claim:
 
 
 class _Language:
-    """The patterns of one language. Patterns of cues are compiled at first use."""
+    """The patterns of one language, compiled at first use."""
 
     def __init__(self, words: Mapping[str, Any]) -> None:
         self._words = words
@@ -139,13 +150,13 @@ class _Language:
         """All claim patterns, except for verbs that only a task can name."""
         return [
             *self._claim_patterns(self._words["acts"]),
-            _ClaimPattern(True, _ANY, self._pattern(self._words["done_at_all"])),
-            _ClaimPattern(False, _ANY, self._pattern(self._words["failed_at_all"])),
+            _ClaimPattern(True, _ANY, partial(self._pattern, self._words["done_at_all"])),
+            _ClaimPattern(False, _ANY, partial(self._pattern, self._words["failed_at_all"])),
         ]
 
     @cached_property
     def _unanswered(self) -> _ClaimPattern:
-        return _ClaimPattern(False, _ANY, self._pattern(self._words["not_found_out"]))
+        return _ClaimPattern(False, _ANY, partial(self._pattern, self._words["not_found_out"]))
 
     @cached_property
     def _tasks(self) -> Mapping[str, re.Pattern[str]]:
@@ -183,7 +194,7 @@ class _Language:
         matches = [
             (each, match)
             for each in (*self._claims, *task.patterns, *([] if task.acts else [self._unanswered]))
-            if (match := each.sentence.search(sentence)) and _names_task(match, task.text)
+            if (match := each.search(sentence)) and _names_task(match, task.text)
         ]
         claims = [
             _Claim(each.done, each.act, self._things_in(match[0]), sentence, match.end())
@@ -233,10 +244,14 @@ class _Language:
 
     def _claim_patterns(self, acts: Mapping[str, Mapping[str, str]]) -> Iterator[_ClaimPattern]:
         for act, forms in acts.items():
-            yield _ClaimPattern(True, act, self._pattern(self._words["done"], forms))
-            yield _ClaimPattern(False, act, self._pattern(self._words["failed"], forms))
+            done, failed = (
+                self._pattern([*forms.values(), *self._words["other_words"][kind]], forms)
+                for kind in ("done", "failed")
+            )
+            yield _ClaimPattern(True, act, partial(self._pattern, self._words["done"], forms), done)
+            yield _ClaimPattern(False, act, partial(self._pattern, self._words["failed"], forms), failed)
             for sentence in self._words["done_named"]:
-                yield _ClaimPattern(True, act, self._pattern([sentence], forms))
+                yield _ClaimPattern(True, act, partial(self._pattern, [sentence], forms), done)
 
     def _pattern(
         self, alternatives: Iterable[str], forms: Mapping[str, str] | None = None
