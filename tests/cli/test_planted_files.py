@@ -57,9 +57,6 @@ COMMANDS = (
     "init",
     "lab serve --port 0",
     "charts",
-    "runs prune --keep 0",
-    "demo",
-    "exec -- true",
     pytest.param(f"run --resume {EXPERIMENT}", marks=pytest.mark.slow),
     pytest.param("audit --resume AUDIT", marks=pytest.mark.slow),
 )
@@ -278,6 +275,25 @@ def in_time(command: Callable[[], Result]) -> Result:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("place", ["runs", "experiments", "charts", "pages"])
+def test_prune_removes_nothing_that_a_planted_link_names(
+    place: str, recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    folder.mkdir()
+    outside.mkdir()
+    (outside / "file").write_text(OUTSIDE)
+    work_in(folder, monkeypatch)
+    restore(recorded, folder)
+    planted = folder / "logs" / place / (EXPERIMENT if place == "experiments" else RUN)
+    planted.parent.mkdir(exist_ok=True)
+    shutil.rmtree(planted, ignore_errors=True)
+    planted.symlink_to(outside)
+    result = in_time(lambda: call("runs prune --keep 0"))
+    assert isinstance(result.exception, SystemExit | None), result.output
+    assert [file.read_text() for file in outside.iterdir()] == [OUTSIDE]
 
 
 # A file of the user's beyond the bound: a text of 200 MB took a minute, or all memory.

@@ -200,7 +200,7 @@ BAD = [
     (b'{\n"settings": {}\n"faults": 1}', r":3: not JSON"),
     (b"\xff", "not UTF-8"),
     (b"[]", "the file: must be an object"),
-    (b"[" * 100_000, "recursion"),
+    (b"[" * 100_000, ":1: nested too deeply"),
     (b'{"settings": {"seed": ' + b"9" * 5000 + b"}}", "limit"),
     (b'{"settings": {"seed": 1, "seed": 2}}', "duplicate key seed"),
     ({"setings": {}}, "unknown key setings; did you mean 'settings'"),

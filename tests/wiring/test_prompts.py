@@ -220,7 +220,7 @@ def test_file_without_valid_entry_is_error_that_lists_problems(path):
         (b"null", "must be a list"),
         (b"What is it?", "not JSON: .*JSON Lines"),
         (b'[{"prompt": "x", "prompt": "y"}]', "duplicate key prompt"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, ":1: nested too deeply"),
         (b"[" + b"9" * 5000 + b"]", "limit"),
     ],
 )
