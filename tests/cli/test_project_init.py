@@ -21,22 +21,11 @@ def test_project_without_audit_names_the_command_to_run(
     assert list(tmp_path.iterdir()) == []
 
 
-DRY = {
-    "questions": [],
-    "writes": [],
-    "reads": [],
-    "workers": 1,
-    "patience": 0,
-    "mode": None,
-    "confirmed": False,
-}
-
-
 def test_newest_audit_is_found_behind_a_newer_run_and_a_dry_run(tmp_path: Path) -> None:
     dry = "20260104-120000-dddddd"
     for name in ("20260101-120000-aaaaaa", "20260102-120000-bbbbbb", "20260103-120000-cccccc", dry):
         (tmp_path / "experiments" / name).mkdir(parents=True)
         (tmp_path / "experiments" / name / "plan.json").write_text("{}")
     (tmp_path / "experiments" / "20260102-120000-bbbbbb" / "audit.json").write_text("{}")
-    (tmp_path / "experiments" / dry / "audit.json").write_text(json.dumps({**DRY, "dry_run": True}))
+    (tmp_path / "experiments" / dry / "audit.json").write_text('{"questions": [], "dry_run": true}')
     assert latest_audit(tmp_path) == "20260102-120000-bbbbbb"

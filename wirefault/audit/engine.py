@@ -40,7 +40,7 @@ from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
-from wirefault.settings.budgets import load_prices
+from wirefault.settings.budgets import Price, load_prices
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import STDIO
 from wirefault.wiring.prompts import Prompt, PromptsSource
@@ -111,7 +111,8 @@ class _Audit:
         self._recorded = recorded_runs(result.saved, options.corrections) if options.resumed else {}
         self.code = 0
         [arm] = result.saved.plan.arms
-        result.prices = Prices(load_prices(arm.settings.prices), options.price)
+        price = Price(*options.price) if options.price else None
+        result.prices = Prices(load_prices(arm.settings.prices), price)
 
     def _new_ids(self) -> Iterator[str]:
         saved = self._result.saved
@@ -142,7 +143,7 @@ class _Audit:
         assert result.clean is not None
         clean = result.clean
         result.patience = self._options.patience_after(clean)
-        result.asks = list(plan_asks(self._options.questions, clean.calls))
+        result.asks = list(plan_asks(self._options.asked, clean.calls))
         result.sequential = clean.varies
         self._plan_faults()
         if not clean.calls:
@@ -161,15 +162,15 @@ class _Audit:
         assert result.clean is not None
         hosts = writes_by_host(result.clean.runs)
         beyond = next((upstream for upstream in hosts if not stays_here(upstream)), "")
-        result.writes = options.writes or ("answer" if beyond else "real")
+        result.writes = options.mode or ("answer" if beyond else "real")
         if result.writes == "real" and beyond and not options.confirmed:
             return (
                 f"--writes real: it writes to {beyond}, not this machine, and each run would write there"
                 " again; add --yes if that is what you want"
             )
-        if result.writes == "real" and options.writes == "real" and options.confirmed:
+        if result.writes == "real" and options.mode == "real" and options.confirmed:
             return ""
-        if options.writes == "answer" and STDIO in hosts:
+        if options.mode == "answer" and STDIO in hosts:
             return (
                 f"--writes answer: {', '.join(hosts[STDIO])} of an MCP server over a pipe cannot be answered"
                 " in its place; leave the option out"

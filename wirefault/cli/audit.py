@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import structs
 
 from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
@@ -45,14 +46,12 @@ from wirefault.report.audit_files import audit_as_json, audit_junit
 from wirefault.report.reproduce import EXEC_DEFAULTS
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
-from wirefault.settings.budgets import Price
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.surroundings import program_problem
 from wirefault.wiring.prompts import Prompt, load_prompts
 from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.subject_spec import PROMPT, CommandSpec, HttpSpec, ServiceSpec
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
-from wirefault.wiring.write_requests import Corrections
 
 AUDIT, LATEST = "audit", "latest"
 _ABOUT: Mapping[About, str] = {"write": "writes", "read": "reads", "model": "model", "mcp": "MCP"}
@@ -273,7 +272,7 @@ def audit_command(
         saved = load_saved(logs, (resume == LATEST and latest_audit(logs)) or resume, environ)
         saved.require_own_plan("--resume", with_code=True)
         how = load_options(saved)
-        how = replace(how, workers=workers or how.workers, dry_run=dry_run, reset=reset)
+        how = structs.replace(how, workers=workers or how.workers, dry_run=dry_run, reset=reset)
         how.save(saved)  # a dry run becomes an audit
         saved.forget_end()
     else:
@@ -281,11 +280,12 @@ def audit_command(
         wiring = _with_resume(wiring, resume_command)
         how = AuditOptions(
             _questions(ask, every=every, resumable=_has_resume(wiring)),
-            Corrections(declared, reads),
+            declared,
+            reads,
             workers or os.cpu_count() or 2,
             patience or 0.0,
             dry_run=dry_run,
-            writes=mode,
+            mode=mode,
             reset=reset,
             confirmed=yes,
             replay=replay,
@@ -310,7 +310,7 @@ def audit_command(
     sys.exit(code)
 
 
-def _price(text: str) -> Price:
+def _price(text: str) -> tuple[float, float]:
     """Read ``--price``. Raises ``InputError``."""
     try:
         amounts = [float(word) for word in text.split()]
@@ -318,7 +318,7 @@ def _price(text: str) -> Price:
         amounts = []
     if len(amounts) != 2 or not all(math.isfinite(each) and each >= 0 for each in amounts):
         raise InputError(f"--price {text!r}: must be two amounts in US dollars, such as '2.5 10'")
-    return Price(*amounts)
+    return amounts[0], amounts[1]
 
 
 def _plan(
@@ -338,7 +338,7 @@ def _plan(
 
 def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_on: FailOn) -> int:
     """Keep the result, show it, and return the exit code."""
-    not_asked = _not_asked(result, how.questions)
+    not_asked = _not_asked(result, how.asked)
     document = audit_as_json(result, not_asked)
     if result.clean is not None and not result.code:
         result.saved.write_plan()
@@ -402,13 +402,13 @@ def _with_resume(wiring: Wiring, command: str) -> Wiring:
     return replace(built, arguments=wiring.arguments)
 
 
-def _questions(names: Sequence[str], *, every: bool, resumable: bool) -> list[Question]:
+def _questions(names: Sequence[str], *, every: bool, resumable: bool) -> tuple[str, ...]:
     for name in names:
         if name not in QUESTIONS:
             raise InputError(f"--ask {name}: unknown question{nearest(name, QUESTIONS)}; --list shows all")
     if names:
-        return [question for question in QUESTIONS.values() if question.name in names]
-    return [q for q in QUESTIONS.values() if (resumable if q.needs_resume else q.default or every)]
+        return tuple(name for name in QUESTIONS if name in names)
+    return tuple(q.name for q in QUESTIONS.values() if (resumable if q.needs_resume else q.default or every))
 
 
 def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:

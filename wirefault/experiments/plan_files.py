@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec import to_builtins
+
 from wirefault.core.errors import InputError
 from wirefault.core.files import OUTPUT_FOLDER, read_shared
 from wirefault.core.lab_folder import cassettes_folder
@@ -122,7 +124,8 @@ def prompts_name(perturbation: str) -> str:
 
 
 def json_bytes(value: Any) -> bytes:
-    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode()
+    """Return the text of a document. ``to_builtins`` before ``json``, for which infinity is a number."""
+    return (json.dumps(to_builtins(value), ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def plan_code(plan: ExperimentPlan) -> tuple[object, ...]:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.redaction import Redaction
@@ -283,7 +285,7 @@ def _judge(result: ExperimentResult) -> None:
     judged = {arm.name for arm in result.arms}
     result.arms = [saved.arm_result(arm) for arm in saved.plan.arms if arm.name in judged]
     if result.is_whole:
-        end = replace(end, limited="")  # reached when nothing was left to run
+        end = structs.replace(end, limited="")  # reached when nothing was left to run
     result.rollback = end.rollback or saved.rollback_by_histories()
     experiment = result.plan.experiment
     unwatched = unwatched_bounds(experiment.safety, experiment.limits, result.arms)

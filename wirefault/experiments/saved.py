@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from msgspec import convert, structs
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import names_in, remove_shared, replace_shared
@@ -274,15 +276,15 @@ class SavedExperiment:
         """How the last run ended. Raises ``InputError`` if that cannot be read."""
         path = self.folder / _END
         try:
-            return ExperimentEnd(**read_document(self.logs, path))
+            return convert(read_document(self.logs, path), ExperimentEnd)
         except FileNotFoundError:
             return ExperimentEnd()
-        except (OSError, ValueError, TypeError) as error:
+        except (OSError, ValueError) as error:
             raise InputError(f"{path}: cannot be read: {error}") from None
 
     def note_end(self, **noted: str) -> None:
         """Update fields of ``ExperimentEnd``. Raises ``OSError``."""
-        _write_json(self.logs, self.folder / _END, asdict(replace(self.end, **noted)))
+        _write_json(self.logs, self.folder / _END, structs.replace(self.end, **noted))
 
     def forget_end(self) -> None:
         """Delete the end: another run begins. The manifest then covers the plan and the runs until now."""

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from msgspec import Struct
+
 from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.estimates import Rate, Terms
 from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, name_before_perturbation
@@ -98,8 +100,7 @@ class ArmResult:
     """Its failures and their costs; None without episodes."""
 
 
-@dataclass(frozen=True)
-class ExperimentEnd:
+class ExperimentEnd(Struct, frozen=True, omit_defaults=True):
     """How the last run ended, where histories cannot tell; empty fields where there is nothing.
 
     ``aborted`` is the abort condition that was true, ``limited`` the limit that was reached, ``rollback``

@@ -11,13 +11,14 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter
+from msgspec import Struct
+from msgspec.json import decode, encode
 
 from wirefault.core.redaction import Redaction
 from wirefault.core.sockets import is_this_machine
@@ -38,8 +39,7 @@ _GRAPHQL_NAME = re.compile(r"\bmutation\s+(\w+)")
 _LAST_DIGITS = re.compile(r"(\d+)(?=\D*$)")
 
 
-@dataclass(frozen=True)
-class WritesDocument:
+class WritesDocument(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The setting ``audit_writes``, as JSON."""
 
     mode: Literal["record", "answer"]
@@ -54,10 +54,7 @@ class WritesDocument:
     """The user's corrections of the list of writes."""
 
     def dump(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
-
-
-_DOCUMENT = TypeAdapter(WritesDocument)
+        return encode(self).decode()
 
 
 def stays_here(upstream: str) -> bool:
@@ -96,7 +93,7 @@ class AnsweredWrites:
         if not setting:
             return None
         try:
-            return cls(_DOCUMENT.validate_json(setting))
+            return cls(decode(setting, type=WritesDocument))
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise SettingsError(
                 f"AUDIT_WRITES: the replies of the clean runs cannot be read: {error}"
@@ -106,7 +103,7 @@ class AnsweredWrites:
     def lacks_replies(cls, setting: str) -> bool:
         """Whether runs with that setting may need a reply that is not kept."""
         try:
-            document = _DOCUMENT.validate_json(setting)
+            document = decode(setting, type=WritesDocument)
             return not document.only_beyond and any(each.reply is None for each in _read(document))
         except (OSError, ValueError, LookupError, TypeError):
             return True

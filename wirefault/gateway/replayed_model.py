@@ -11,11 +11,12 @@ import json
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from msgspec import Struct
+from msgspec.json import decode, encode
 
 from wirefault.core.identity import text_digest
 from wirefault.dialects.http import Reply, Request
@@ -29,8 +30,7 @@ from wirefault.settings.settings import SettingsError
 _VARYING = re.compile(r"\w*\d\w*")
 
 
-@dataclass(frozen=True)
-class ReplayDocument:
+class ReplayDocument(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The setting ``audit_model``, as JSON."""
 
     mode: Literal["record", "replay"]
@@ -42,10 +42,7 @@ class ReplayDocument:
     """The links whose replies are replayed."""
 
     def dump(self) -> str:
-        return json.dumps(asdict(self), sort_keys=True)
-
-
-_DOCUMENT = TypeAdapter(ReplayDocument)
+        return encode(self).decode()
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,7 @@ class ReplayedModel:
         if not setting:
             return None
         try:
-            return cls(_DOCUMENT.validate_json(setting))
+            return cls(decode(setting, type=ReplayDocument))
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise SettingsError(
                 f"AUDIT_MODEL: the replies of the clean run cannot be read: {error}"

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from msgspec import Struct
+from msgspec.json import decode, encode
 
 from wirefault.core.files import write_whole
 from wirefault.settings.settings import Settings
@@ -17,8 +16,7 @@ RUN_PROCESS = "wirefault.cli.run_process"
 """The module that executes a document; it shows the run on the console, so it is below this room."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunDocument:
+class RunDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """One run of prompts in a lab that is up."""
 
     run_id: str
@@ -49,10 +47,7 @@ class RunDocument:
 
     def write(self, path: Path) -> None:
         """Raises ``OSError``."""
-        write_whole(path, json.dumps(asdict(self)).encode())
-
-
-_DOCUMENT = TypeAdapter(RunDocument)
+        write_whole(path, encode(self))
 
 
 def run_document(run_id: str, settings: Settings, source: PromptsSource, **more: Any) -> RunDocument:
@@ -62,4 +57,4 @@ def run_document(run_id: str, settings: Settings, source: PromptsSource, **more:
 
 def read_run_document(path: Path) -> RunDocument:
     """Raises ``OSError``, or ``ValueError`` for a file that is not a document."""
-    return _DOCUMENT.validate_json(path.read_bytes())
+    return decode(path.read_bytes(), type=RunDocument)

@@ -132,15 +132,15 @@ def _again(saved: SavedExperiment) -> str:
     if _is_scripted(saved):
         words.append("--scripted")
     known = [question for question in QUESTIONS.values() if not question.needs_resume]
-    names = {question.name for question in options.questions if not question.needs_resume}
+    names = {question.name for question in options.asked if not question.needs_resume}
     if names == {question.name for question in known}:
         words.append("--all")
     elif names != {question.name for question in known if question.default}:
-        words += [f"--ask={question.name}" for question in options.questions]
+        words += [f"--ask={question}" for question in options.questions]
     words += [f"--patience={options.patience:g}"] if options.patience else []
-    words += [f"--write={pattern}" for pattern in options.corrections.writes]
-    words += [f"--read={pattern}" for pattern in options.corrections.reads]
-    words += [f"--writes={options.writes}"] if options.writes else []
+    words += [f"--write={pattern}" for pattern in options.writes]
+    words += [f"--read={pattern}" for pattern in options.reads]
+    words += [f"--writes={options.mode}"] if options.mode else []
     return shlex.join(["wirefault", "audit", *words, "--", *wiring.arguments[2:]])
 
 
