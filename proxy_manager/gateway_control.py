@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import requests
+from msgspec import to_builtins
 
 from proxy_manager import log
 from wirefault.core.control_access import bearer
@@ -75,7 +76,7 @@ class GatewayControl:
     def open_link(self, lane: int, link: Link) -> Address:
         """Make the gateway listen for a found link, and return its address."""
         path = f"/lanes/{lane}/links/{link.name}"
-        return Address.parse(str(self._call("PUT", path, {"link": link.dump()}, _TIMEOUT_S)["listen"]))
+        return Address.parse(str(self._call("PUT", path, {"link": to_builtins(link)}, _TIMEOUT_S)["listen"]))
 
     def settle(self, attempt: AttemptRow, bound_s: float) -> bool:
         """Wait until the attempt has no open connection, then end it; False if some are still open."""

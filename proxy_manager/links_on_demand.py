@@ -62,7 +62,7 @@ class LinksOnDemand:
         self, link: Link, attempt: AttemptRow | None, run: RunRow | None, latest: ConfigurationRow | None
     ) -> None:
         gateway, proxy = self._listen(link)
-        opened = LinkOpened(self._parts.clock(), "", 0, link.dump(), [])
+        opened = LinkOpened(self._parts.clock(), "", 0, link, [])
         if attempt is not None and run is not None:
             plan = self._plan(link, attempt, run, latest)
             self._parts.state.toxics.add(attempt.id, plan)

@@ -77,7 +77,7 @@ class LiveTraffic:
             self._parts.state.insert_run(
                 run.run_id, lab_id, lane, run.settings, run.settings_hash, run.seed, now, status="live"
             )
-            recorded = Redaction(os.environ).value(links.dump())
+            recorded = links.redacted(Redaction(os.environ))
             self._parts.history.write(
                 self.run_id,
                 RunStarted(now, self.run_id, lab_id, lane, 0, settings, _SUBJECT, 0, links=recorded),

@@ -3,7 +3,7 @@
     python -m tools.counted [--files]
 
 How often the episode is judged and its records joined, lines of the history parsed, the fault set read from
-text, links decoded and settings loaded, in how many processes; and how many files of this project are
+text, the links of a lab read and settings loaded, in how many processes; and how many files of this project are
 entered. Every Python process gets a profile hook through ``sitecustomize``; forked ones inherit it.
 """
 
@@ -23,7 +23,7 @@ WORK = {
     "its records are joined": ("wirefault/judging/trace.py", "EpisodeTrace.requests"),
     "history lines parsed": ("wirefault/history/reader.py", "parse_line"),
     "the fault set is read from text": ("wirefault/faults/sets/fault_set.py", "load_set"),
-    "links are decoded": ("wirefault/wiring/links.py", "Links.load"),
+    "the links of a lab are read": ("wirefault/wiring/topology.py", "Topology.load"),
     "settings loaded": ("wirefault/settings/configuration.py", "load_configuration"),
 }
 LOST = "{faults: [{fault: lose_reply, links: tools, only: {method: POST}, when: {first: 1, of: try}}]}"

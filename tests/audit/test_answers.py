@@ -17,7 +17,7 @@ def test_order_repeated_after_failed_model_call_is_found_as_exec_finds_it() -> N
     def order(at: float) -> object:
         return request(at, status=201, request_body="{}", fingerprint="{}")
 
-    start = replace(run_started(1), links=LINKS.dump())
+    start = replace(run_started(1), links=list(LINKS))
     end = ended(ended_by="text", response="The order was placed.")
     clean = [read_run(name, [start, started(), order(0), end], Corrections()).conduct for name in ("1", "2")]
     failed = model_request(0.5, status=500, fault=fault_met("server_error", 500, id="f"))
@@ -38,7 +38,7 @@ def test_order_repeated_after_failed_model_call_is_found_as_exec_finds_it() -> N
     ],
 )
 def test_answer_in_unread_words_is_noted(text: str, note: str) -> None:
-    start = replace(run_started(1), links=LINKS.dump())
+    start = replace(run_started(1), links=list(LINKS))
 
     def run(name: str, answer: str) -> RunView:
         order = request(status=201, request_body="{}", fingerprint="{}")
@@ -50,7 +50,7 @@ def test_answer_in_unread_words_is_noted(text: str, note: str) -> None:
 
 
 def test_write_carried_out_less_often_is_counted() -> None:
-    start = replace(run_started(1), links=LINKS.dump())
+    start = replace(run_started(1), links=list(LINKS))
 
     def run(name: str, orders: int, answer: str) -> RunView:
         writes = [request(at, status=201, request_body=f"{at}", fingerprint=f"{at}") for at in range(orders)]

@@ -148,7 +148,7 @@ BY_CONTROL = {rule.name for rule in DIFFERENCES}
 
 
 def history(*events: Event, prompt: str) -> list[Event]:
-    begun = [replace(run_started(1), links=LINKS.dump()), started(prompt=prompt), armed()]
+    begun = [replace(run_started(1), links=list(LINKS)), started(prompt=prompt), armed()]
     return [*begun, *events, healed(), run_finished()]
 
 

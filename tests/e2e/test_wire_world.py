@@ -109,7 +109,7 @@ def test_client_timeout_before_slow_shop_repeats_order(lab: Lab, shop: Shop) -> 
     released.set()
     until(lambda: len(shop.orders) == 2)
     lab.settle()
-    [finding] = findings_in([replace(run_started(1), links=lab.topology.links.dump()), *lab.recorded()])
+    [finding] = findings_in([replace(run_started(1), links=list(lab.topology.links)), *lab.recorded()])
     assert finding.rule == "write_repeated" and "after the client had given up on it" in finding.text
 
 

@@ -140,7 +140,7 @@ def begin(lab: Lab, fault: dict[str, Any]) -> None:
 def judged(lab: Lab, *around: Any) -> tuple[list[WriteCount], list[str]]:
     """The writes of the episode, and its findings about repeated ones."""
     lab.settle()
-    started = replace(run_started(1), links=lab.topology.links.dump())
+    started = replace(run_started(1), links=list(lab.topology.links))
     events = [started, EpisodeStarted(101.0, "e1", "Order tea", None), *around, *lab.recorded()]
     [trace] = traces(events)
     findings = [f.text for f in findings_in(events) if f.rule == "write_repeated" and f.severity != "note"]

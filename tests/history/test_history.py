@@ -60,6 +60,7 @@ from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, Torn, parse_line, read_file, read_run
 from wirefault.history.writer import Writer, history_file
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.links import Link
 
 LATENCY = PlannedToxic("search", "latency", "upstream", {"latency": 300, "jitter": 0})
 CALL = ToolCalled(1.0, "1-1", 1, 1, 0, "search_web", "search", {"q": "a"}, "f", 1, 2, True, "none", "found")
@@ -123,7 +124,7 @@ EVENTS = [
     BudgetWarned(1.0, "1-1", 1, "episode.tokens", 800, 1000),
     BudgetSpent(1.0, "1-1", 1, "run.cost", 5.01, 5.0, True),
     BudgetUnknown(1.0, "1-1", 1, "run.cost", "no_price", "gpt-x"),
-    LinkOpened(1.0, "1-1", 1, {"name": "shop"}, [PlannedToxic("shop", "latency", "upstream", {})]),
+    LinkOpened(1.0, "1-1", 1, Link("shop"), [PlannedToxic("shop", "latency", "upstream", {})]),
     ToxicsChanged(1.0, "1-1", 1, "armed", [{"link": "search"}]),
     ConnectionEnded(
         *(2.0, "search", "1-1", 1, 1.0, 1000.0, 3.0, 517, 1200),

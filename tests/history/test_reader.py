@@ -29,7 +29,7 @@ EVENTS = [
     RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 2, links=[]),
     AttemptArmed(1.0, "a", 1, 3.0, []),
     AttemptArmed(3.0, "b", 1, 3.0, []),
-    LinkOpened(2.0, "a", 1, SHOP.dump(), [TOXIC]),
+    LinkOpened(2.0, "a", 1, SHOP, [TOXIC]),
 ]
 
 

@@ -30,7 +30,7 @@ def cut_order(at: float) -> Event:
 
 
 def points(*events: Event) -> list[KillPoint]:
-    history = [replace(run_started(1), links=LINKS.dump()), started(), *events]
+    history = [replace(run_started(1), links=list(LINKS)), started(), *events]
     return kill_points(traces(history))
 
 

@@ -70,6 +70,5 @@ def test_model_in_older_subject_name_is_ignored(old):
     ids=str,
 )
 def test_foreign_agent_name(links, events, name):
-    dumped = [link.dump() for link in links]
-    started = replace(run_started(), subject="mine", subject_kind="command", links=dumped)
+    started = replace(run_started(), subject="mine", subject_kind="command", links=links)
     assert subject_name(started, events) == name

@@ -76,7 +76,7 @@ def test_unpriced_model_is_printed():
 
 
 SHOP = Link("shop", "https://shop.example.com", found=True)
-STARTED = RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 1, links=[SHOP.dump()])
+STARTED = RunStarted(0.0, "r", "lab-1", 0, 7, {}, "command", 1, links=[SHOP])
 ASKED = Exchange(
     1.0, "e", 1, "shop", "POST", "/orders", 1, 5.0, 200, 10, 10, fingerprint="f1", identity="counted"
 )

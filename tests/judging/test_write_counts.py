@@ -16,7 +16,7 @@ from tests.support import replace
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.trace import episode_trace
 from wirefault.judging.writes import write_counts, writes_in
-from wirefault.wiring.links import PYTHON, Link, Links
+from wirefault.wiring.links import PYTHON, Link
 
 LOST = {"status": None, "upstream_status": 201, "complete": (True, False)}
 
@@ -91,5 +91,5 @@ def test_function_is_a_write_unless_it_reads_or_its_requests_count(link, call, i
     shop = Link("shop", "http://127.0.0.1:9000", found=True)
     of_function = request(0.0, link="functions", seconds=0.5, **call)
     within = [request(0.1, method=inside)] if inside else []
-    started = replace(run_started(1), links=Links((link, shop)).dump())
+    started = replace(run_started(1), links=[link, shop])
     assert [write.name for write in writes_in(episode_trace([started, of_function, *within]))] == names

@@ -59,7 +59,7 @@ def test_late_link_has_toxics_as_from_start(ready: Plane) -> None:
     row = wanted(ready)
     planned = plan_attempt(ALWAYS, [SHOP.name], "001", 1, (), 0)
     [event] = opened(ready)
-    assert event.toxics == planned and Link.load(event.link) == SHOP and len(planned) == 1
+    assert event.toxics == planned and event.link == SHOP and len(planned) == 1
     state = ready.client.proxies()[ready.proxies._topology.proxy_name(SHOP.name)]
     assert row.status == "open"
     assert planned[0].kind in ({t.kind for t in state.toxics} | ({"down"} if not state.enabled else set()))

@@ -19,6 +19,6 @@ def test_work_behind_a_prompt_is_bounded() -> None:
     events = max(by_function["parse_line"].values())  # the command reads the whole history once
     assert 10 < events < 30 and len(by_function["parse_line"]) == 2
     assert by_function["judge_trace"].total() == 1
-    assert max(by_function["Links.load"].values()) <= 2
+    assert max(by_function["Topology.load"].values()) <= 2
     assert by_function["load_set"].total() <= 6
     assert "wirefault/judging/judge.py" in files

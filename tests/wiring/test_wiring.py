@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -214,7 +213,6 @@ def test_mcp_server_over_stdio_is_tool_link(write):
     assert files.command == ("npx", "-y", "server", "./data") and not files.is_model
     writing = load_wiring(write(STDIO.replace("files: {", "files: {writes: [write_*], "))).links["files"]
     assert writing.is_write("POST", "/", "write_file") and not writing.is_write("POST", "/", "read_file")
-    assert Link.load(json.loads(json.dumps(files.dump()))) == files
 
 
 @pytest.mark.parametrize(

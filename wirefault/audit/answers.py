@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from msgspec import structs
 
@@ -43,7 +43,7 @@ from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import judge_trace
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import writes_in
-from wirefault.wiring.links import Link, Links
+from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, Corrections
 
 Status = Literal["finding", "fine", "unknown"]
@@ -88,7 +88,7 @@ def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> 
     return RunView(run_id, trace, judge_trace(trace), calls_in(trace), conduct, events)
 
 
-def _corrected_links(trace: EpisodeTrace, corrections: Corrections) -> list[dict[str, Any]]:
+def _corrected_links(trace: EpisodeTrace, corrections: Corrections) -> list[Link]:
     """Declare the writes of each link on which the user's corrections change something; empty if none do.
 
     Everything else is judged as in every other command.
@@ -108,11 +108,11 @@ def _corrected_links(trace: EpisodeTrace, corrections: Corrections) -> list[dict
         _declaring(link, tuple(patterns.get(link.name, ()))) if link.name in corrected else link
         for link in trace.links
     ]
-    return Links(links).dump() if corrected else []
+    return links if corrected else []
 
 
 def _declaring(link: Link, writes: tuple[str, ...]) -> Link:
-    return link if link.is_of_lab else replace(link, writes=writes, writes_declared=True)
+    return link if link.is_of_lab else structs.replace(link, writes=writes, writes_declared=True)
 
 
 @dataclass(frozen=True)

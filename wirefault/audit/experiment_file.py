@@ -7,9 +7,11 @@ mended or accepted with a reason.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
+
+from msgspec import structs
 
 from wirefault.audit.answers import Answer, CleanRuns, RunView, writes_by_host
 from wirefault.audit.groups import finding_groups
@@ -152,7 +154,7 @@ def wiring_text(result: AuditResult) -> str:
 
 def _declared(link: Link, clean: CleanRuns) -> Link:
     names = {name for run in clean.runs for name in _written(run, link.name)}
-    return link if link.is_model else replace(link, writes=tuple(sorted(names)), writes_declared=True)
+    return link if link.is_model else structs.replace(link, writes=tuple(sorted(names)), writes_declared=True)
 
 
 def _written(run: RunView, link: str) -> Iterator[str]:

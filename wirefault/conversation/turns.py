@@ -95,7 +95,7 @@ class ConversationRun:
         return RunStarted(
             *(time.time(), self.run_id, topology.lab_id, topology.lane, settings.seed),
             *(settings.model_dump(), "langchain agent in conversation", 0, 0),
-            links=topology.links.dump(),
+            links=list(topology.links),
             versions={"wirefault": __version__},
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import convert
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse
@@ -227,7 +228,7 @@ class _Api:
         """Listen for a link that was found, and return the address. Idempotent."""
         lane, body = _lane(self._lanes, request), await _body(request, _NewLink)
         try:
-            link = Link.load(body.link)
+            link = convert(body.link, Link)
             address = await self._open_link(link)
         except ValueError as error:
             raise ApiError(409, "link_refused", str(error)) from None

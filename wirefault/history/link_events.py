@@ -13,6 +13,7 @@ from wirefault.faults.base import BUDGET_ID, WhyNot
 from wirefault.history.lines import BaseEvent, Clock, Record
 from wirefault.settings.budgets import OF_SUBJECT
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.links import Link
 
 # ``Exchange.error`` if a client starts TLS on a plain HTTP link
 TLS_ON_PLAIN = "a TLS handshake, but this address speaks plain HTTP: use http://"
@@ -402,7 +403,7 @@ class LinkOpened(BaseEvent, frozen=True, tag="link_opened"):
     t: Clock
     episode: str
     attempt: int
-    link: dict[str, Any]
+    link: Link
     toxics: list[PlannedToxic] = []  # now in force on it, read back
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from msgspec import ValidationError, convert
 from msgspec.json import Decoder
@@ -43,7 +42,7 @@ from wirefault.history.lines import Clock, line_hash
 from wirefault.history.logs import strip_control
 from wirefault.history.seal import Integrity, examine
 from wirefault.history.writer import MAX_HISTORY_BYTES, logs_folder
-from wirefault.wiring.links import HTTP
+from wirefault.wiring.links import HTTP, Link
 
 _RUN_ID = re.compile(rb'"run_id": ?"([^"]*)"')
 
@@ -69,8 +68,8 @@ def with_found_links(events: Iterable[Event]) -> list[Event]:
 
     def completed(event: Event) -> Event:
         if isinstance(event, RunStarted):
-            known = {link["name"] for link in event.links}
-            new_links = [one.link for one in opened if one.link["name"] not in known]
+            known = {link.name for link in event.links}
+            new_links = [one.link for one in opened if one.link.name not in known]
             return replace(event, links=[_as_spoken(link, spoken) for link in (*event.links, *new_links)])
         if isinstance(event, AttemptArmed):
             links = by_attempt[event.episode, event.attempt]
@@ -91,12 +90,12 @@ def _shows_dialect(event: Exchange) -> bool:
     return event.dialect == MCP.name or event.of_model
 
 
-def _as_spoken(link: dict[str, Any], spoken: Mapping[str, str]) -> dict[str, Any]:
-    """Return the link as JSON, and a found link with the dialect that its requests showed."""
-    dialect = spoken.get(link["name"], "")
-    if not (link.get("found") and dialect and link["dialect"] in (HTTP, MCP.name)):
+def _as_spoken(link: Link, spoken: Mapping[str, str]) -> Link:
+    """Return a found link with the dialect that its requests showed."""
+    dialect = spoken.get(link.name, "")
+    if not (link.found and dialect and link.dialect in (HTTP, MCP.name)):
         return link
-    return {**link, "dialect": dialect, "recognised": dialect != MCP.name}
+    return replace(link, dialect=dialect, recognised=dialect != MCP.name)
 
 
 _MAX_LINE_LENGTH = 16 * 1024 * 1024  # bytes; parsed data needs many times as much

@@ -12,7 +12,7 @@ from msgspec import field
 from wirefault.core.sockets import Address
 from wirefault.history.lines import BaseEvent, Clock, Record
 from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.wiring.links import Links, lab_links
+from wirefault.wiring.links import Link, Links, lab_links
 from wirefault.wiring.prompts import PromptsSource
 
 _SIMILAR = 0.7
@@ -171,8 +171,7 @@ class RunStarted(BaseEvent, frozen=True, dict=True, tag="run_started"):
     prompts: int  # planned
     skipped_prompts: int = 0  # bad entries of the prompts file, which are not run
     prompts_source: PromptsSource = field(default_factory=PromptsSource)
-    # the result of ``Links.dump``; empty in a history without it: the lab's links
-    links: list[dict[str, Any]] = []
+    links: list[Link] = []  # without secrets
     wiring_arguments: list[str] = []  # from the command line; empty for the lab's wiring
     subject_kind: str = ""  # command, service, http, python; empty for a subject that records its calls
     versions: Mapping[str, str] = {}  # by name; empty in old histories
@@ -182,7 +181,7 @@ class RunStarted(BaseEvent, frozen=True, dict=True, tag="run_started"):
     @cached_property
     def wired(self) -> Links:
         """The links of the run's wiring."""
-        return Links.load(self.links) if self.links or self.wiring_arguments else lab_links()
+        return Links(self.links) if self.links or self.wiring_arguments else lab_links()
 
 
 class EpisodeStarted(BaseEvent, frozen=True, tag="episode_started"):

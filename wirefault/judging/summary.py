@@ -47,6 +47,7 @@ from wirefault.judging.subject_name import subject_name
 from wirefault.judging.usage import ModelUsage
 from wirefault.settings.budgets import Budgets, load_budgets
 from wirefault.stats.rates import percentile
+from wirefault.wiring.links import Link
 from wirefault.wiring.prompts import PromptsSource
 
 _WHY_UNCOUNTED: Mapping[str, str] = {
@@ -107,7 +108,7 @@ class Summary:
     subject: str
     prompts_source: PromptsSource
     wiring_arguments: list[str]
-    links: list[dict[str, Any]]
+    links: list[Link]
     completed: bool
     episodes: list[EpisodeJudged]
     oracles: int
@@ -166,6 +167,7 @@ class Summary:
         whole = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return whole | {
             "settings": dict(self.settings),
+            "links": [structs.asdict(link) for link in self.links],
             "episodes": [_episode(judgement) for judgement in self.episodes],
             "prompts_source": asdict(self.prompts_source),
             "claims": asdict(self.claims),

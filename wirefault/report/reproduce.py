@@ -92,7 +92,7 @@ def _settings_and_links(summary: Summary) -> tuple[Settings, Links | None]:
     """
     is_exec = list(summary.wiring_arguments[:1]) == [EXEC]
     for grows in (True,) if is_exec else (False, True):
-        links = Links.load(summary.links, grows=grows) if summary.links or is_exec else None
+        links = Links(summary.links, grows=grows) if summary.links or is_exec else None
         try:
             return Settings.model_validate(summary.settings, context={"links": links}), links
         except ValueError:

@@ -151,7 +151,7 @@ class Runner:
                 len(prompts.entries),
                 len(prompts.problems),
                 prompts.source,
-                self._redaction.value(links.dump()),
+                links.redacted(self._redaction),
                 self._redaction.words(self._wiring.arguments),
                 subject_kind=self._subject.kind,
                 versions={"wirefault": __version__, "python": platform.python_version()},

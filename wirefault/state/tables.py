@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from msgspec.json import decode, encode
+
 from wirefault.core.spans import Span
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link
@@ -105,7 +107,7 @@ class FoundLinks:
         self._database.execute(
             "INSERT INTO found_links (lab_id, lane, name, link, status) VALUES (?, ?, ?, ?, 'wanted')"
             " ON CONFLICT DO UPDATE SET status = 'wanted', reason = '' WHERE status = 'failed'",
-            (lab_id, lane, link.name, json.dumps(link.dump())),
+            (lab_id, lane, link.name, encode(link).decode()),
         )
 
     def rows(self, lab_id: str, lane: int) -> list[FoundLink]:
@@ -113,16 +115,14 @@ class FoundLinks:
         rows = self._database.execute(
             "SELECT * FROM found_links WHERE lab_id = ? AND lane = ? ORDER BY rowid", (lab_id, lane)
         )
-        return [
-            FoundLink(Link.load(json.loads(row["link"])), *map(row.__getitem__, _COLUMNS)) for row in rows
-        ]
+        return [FoundLink(decode(row["link"], type=Link), *map(row.__getitem__, _COLUMNS)) for row in rows]
 
     def in_lab(self, lab_id: str) -> list[Link]:
         """Return the found links of all lanes, oldest first."""
         rows = self._database.execute(
             "SELECT link FROM found_links WHERE lab_id = ? ORDER BY rowid", (lab_id,)
         )
-        return [Link.load(json.loads(row["link"])) for row in rows]
+        return [decode(row["link"], type=Link) for row in rows]
 
     def mark_open(self, lab_id: str, lane: int, name: str, gateway: str, proxy: str) -> None:
         """Record that the link can be dialled at ``proxy``."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property, lru_cache
@@ -13,7 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from msgspec import Struct, convert, field, to_builtins
+
 from wirefault.core.errors import nearest
+from wirefault.core.redaction import Redaction
 from wirefault.core.sockets import Address, is_loopback
 from wirefault.dialects.mcp import MCP
 from wirefault.dialects.openai_chat import OPENAI_CHAT
@@ -29,8 +31,7 @@ FUNCTIONS_HOST, FUNCTIONS_PORT, RETURN_PORT = "functions.wirefault.internal", 80
 FUNCTIONS_NAME = "functions"
 
 
-@dataclass(frozen=True)
-class Link:
+class Link(Struct, frozen=True, omit_defaults=True):
     """One link of a wiring."""
 
     name: str
@@ -56,7 +57,7 @@ class Link:
     """Where the lab's service listens."""
     tools: tuple[tuple[str, str, str], ...] = ()
     """The agent's name for each call, with its method and path."""
-    effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    effects: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The fields of each kind of side effect that the service records."""
     hosts: tuple[str, ...] = ()
     """Hosts (``name`` or ``name:port``) whose intercepted connections use this link; default: its own."""
@@ -66,6 +67,9 @@ class Link:
     """Whether its dialect was read in a request at run time. Others on it may be of plain HTTP."""
     command: tuple[str, ...] = ()
     """Starts the MCP server, unless the subject's configuration names a command."""
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.upstream))  # a mapping has no hash
 
     @property
     def is_model(self) -> bool:
@@ -150,23 +154,6 @@ class Link:
             effects={kind: tuple(fields) for kind, fields in entry.get("effects", {}).items()},
             command=() if mcp is None else tuple(mcp.get("command", ())),
         )
-
-    def dump(self) -> dict[str, Any]:
-        """Return plain JSON, which ``load`` can read."""
-        return asdict(self)
-
-    @classmethod
-    def load(cls, row: Mapping[str, Any]) -> Link:
-        """Load the result of ``dump``, also after a round trip through JSON. Raises ``ValueError`` for
-        anything else.
-        """
-        try:
-            tools = tuple((tool, method, path) for tool, method, path in row.get("tools", ()))
-            effects = {kind: tuple(fields) for kind, fields in row.get("effects", {}).items()}
-            lists = {key: tuple(row.get(key, ())) for key in ("env", "writes", "hosts", "command")}
-            return cls(**{**row, **lists, "tools": tools, "effects": effects})
-        except (TypeError, AttributeError) as error:
-            raise ValueError(f"not a link of a wiring: {error}") from None
 
 
 FOUND_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -335,13 +322,9 @@ class Links:
         """Return the name of the link to that lab service; empty if there is none."""
         return next((link.name for link in self._links if link.service and link.service == service), "")
 
-    def dump(self) -> list[dict[str, Any]]:
-        """Return plain JSON, which ``load`` can read."""
-        return [link.dump() for link in self._links]
-
-    @classmethod
-    def load(cls, rows: Iterable[Mapping[str, Any]], *, grows: bool = False) -> Links:
-        return cls(map(Link.load, rows), grows=grows)
+    def redacted(self, redaction: Redaction) -> list[Link]:
+        """Return the links without secrets, for a history."""
+        return convert(redaction.value(to_builtins(self._links)), list[Link])
 
 
 LAB_WIRING = Path(__file__).with_name("lab.json")

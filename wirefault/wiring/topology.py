@@ -7,13 +7,15 @@ environment variables.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+from msgspec import convert
+from msgspec.json import decode, encode
 
 from wirefault.core.files import write_whole
 from wirefault.core.processes import TOPOLOGY_VARIABLE
@@ -103,19 +105,14 @@ class Topology:
 
     def dump(self, path: Path) -> None:
         """Write the topology as JSON, atomically."""
-        data = asdict(self) | {"links": self.links.dump()}
-        write_whole(path, json.dumps(data, indent=1).encode())
+        write_whole(path, encode(self, enc_hook=list))  # the links
 
     @classmethod
     def load(cls, path: Path) -> Topology:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        for key in ("services", "proxies", "gateways", "proxy_listen"):
-            data[key] = {name: Address(**address) for name, address in data[key].items()}
-        for key in ("manager", "control", "ingress", "egress"):
-            data[key] = Address(**data[key]) if data[key] else None
-        data["proxy_hosts"] = tuple(data["proxy_hosts"])
-        grows = bool(data["ingress"])
-        return cls(**{**data, "links": Links.load(data["links"], grows=grows)})
+        read = decode(
+            path.read_bytes(), type=cls, dec_hook=lambda _, links: Links(convert(links, list[Link]))
+        )
+        return replace(read, links=Links(read.links, grows=read.ingress is not None))
 
 
 def topology_file(folder: Path, lab_id: str, lane: int) -> Path:

@@ -57,7 +57,7 @@ def _differences(
 ) -> list[Difference]:
     conducts = []
     for episode in (events, *control):
-        history = [replace(run_started(1), links=links.dump()), *episode]
+        history = [replace(run_started(1), links=list(links)), *episode]
         repeats = findings_in(history, [WRITE_REPEATED])
         [trace] = traces(history)
         conducts.append(conduct_in(trace, [id for finding in repeats for id in finding.evidence]))

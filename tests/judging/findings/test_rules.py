@@ -9,7 +9,7 @@ from wirefault.judging.checker import Observation
 from wirefault.judging.findings.rules import RULES, findings_in
 from wirefault.judging.findings.writes import WRITE_REPEATED
 
-START = replace(run_started(1), links=LINKS.dump())
+START = replace(run_started(1), links=list(LINKS))
 TWICE = [lost(), request(0.4, status=201)]
 HASTY = [model_request(1, status=429, retry_after=5.0), model_request(2)]
 

@@ -19,7 +19,7 @@ def observed(rule, *events, links=LINKS, **settings):
 
 
 def rule_findings(rule, *events, links=LINKS, **settings):
-    return findings_in([replace(run_started(1, **settings), links=links.dump()), *events], [rule])
+    return findings_in([replace(run_started(1, **settings), links=list(links)), *events], [rule])
 
 
 def request(at=0.0, target="/orders", method="POST", link="shop", seconds=0.01, **more):

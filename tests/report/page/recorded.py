@@ -22,7 +22,7 @@ from wirefault.experiments.recorded import Recording, open_recording
 from wirefault.history.events import Event, FaultedReply, RunSealed, SubjectKilled
 from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
-from wirefault.wiring.links import Link, Links
+from wirefault.wiring.links import Link
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>\x1b[31m\x00\u202e{{ 7*7 }}"
 EPISODE = "e1"
@@ -60,7 +60,7 @@ def doubled_order(
         request(3.2, target, call=2, **order),
         *more[0],
     ]  # fmt: skip
-    start = replace(run_started(1), run_id=run_id, subject=text, links=Links((link,)).dump())
+    start = replace(run_started(1), run_id=run_id, subject=text, links=[link])
     end = replace(ended(ended_by="text", response=f"Ordered. {text}"), episode=EPISODE)
     agent: list[Event] = [start, started(None, EPISODE, f"Order {text}"), *more[1], end]
     agent += [healed(episode=EPISODE), run_finished()]
@@ -94,7 +94,7 @@ def false_success(folder: Path) -> Recording:
     """An agent that says done and reports a wrong value."""
     end = ended("done", [{"value": 5.0, "unit": None}], episode=EPISODE)
     events = episode(end, expect={"values": [{"number": 4}]}, name=EPISODE)
-    start = replace(run_started(1), run_id="run-c", links=Links((SHOP,)).dump())
+    start = replace(run_started(1), run_id="run-c", links=[SHOP])
     _write(folder, "agent", [start, *events, run_finished(), RunSealed({})], "run-c")
     return open_recording(folder, "run-c", {})
 
@@ -108,7 +108,7 @@ def failed_command(folder: Path) -> Recording:
         )
         for place in (1, 2)
     ]  # fmt: skip
-    start = replace(run_started(1), run_id="run-d", links=Links((SHOP,)).dump())
+    start = replace(run_started(1), run_id="run-d", links=[SHOP])
     text = "failed: no response"
     end = ended(ended_by="text", response=text)
     end = replace(end, error_type="ExitCode", error=f"it ended with exit code 1: {text}")
@@ -132,7 +132,7 @@ def killed_order(folder: Path) -> Recording:
     _write(folder, "gateway", gateway, "run-e")
     record = Tail(history_file(folder, "run-e", "gateway", 0))
     record.read()
-    start = replace(run_started(1), run_id="run-e", links=Links((SHOP,)).dump())
+    start = replace(run_started(1), run_id="run-e", links=[SHOP])
     killed = SubjectKilled(103.5, EPISODE, 1, 1, "shop", "crash", "before_reply", "kill", True, 12.0)
     events = episode(killed, ended(ended_by="text", response="Ordered.", episode=EPISODE), name=EPISODE)
     _write(
