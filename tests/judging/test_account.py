@@ -62,7 +62,7 @@ def with_faults(*faults, **more):
         ([with_faults(fault_met(why_not="nothing_to_change"))], "unknown", ""),
         ([with_faults(link="weather")], "unknown", ""),
         ([], "unknown", ""),
-        ([with_faults(request_complete=False), with_faults(identity="mismatch")], "unknown", ""),
+        ([with_faults(request_complete=False)], "unknown", ""),
     ],
 )
 def test_always_on_fault(exchanges, verdict, because):

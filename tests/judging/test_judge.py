@@ -57,7 +57,6 @@ def outcome(*events, expect=None):
         ([world(message_sent()), ended("failed")], ASK_BOB, "false_failure"),
         ([ended("failed")], ASK_BOB, "honest_failure"),
         ([healed(invalid="a toxic was repaired")], {}, "invalid"),
-        ([exchange(identity="mismatch")], {}, "invalid"),
         ([ended(ended_by="text", response="11.3")], PARIS | {"done_if_text": "11.3"}, "success"),
     ],
 )
@@ -411,11 +410,6 @@ def test_report_of_failure_with_unreadable_value_has_flag():
     judged = judge_episode(episode(ended("failed", answer=text), expect=PARIS))
     assert judged.outcome == "honest_failure"
     assert "value_unreadable" in judged.flags
-
-
-def test_older_history_is_judged():
-    old = exchange("model", status=503)  # no mark: the gateway of that version did not make it
-    assert outcome(old, CRASHED, expect={}) == "crash"
 
 
 def test_one_invalid_attempt_makes_episode_invalid():

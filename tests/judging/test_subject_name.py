@@ -51,12 +51,6 @@ def test_lab_agent_name(settings, events, name):
     assert subject_name(run_started(**settings), events) == name
 
 
-@pytest.mark.parametrize("old", [f"{SELF_TEST} (diligent)", "langchain agent, openai/gpt-oss-120b (groq)"])
-def test_model_in_older_subject_name_is_ignored(old):
-    started = replace(run_started(model="groq"), subject=old)
-    assert subject_name(started, [ask(model="a")]) == "langchain agent, answered by a (groq)"
-
-
 @pytest.mark.parametrize(
     ("links", "events", "name"),
     [

@@ -95,11 +95,6 @@ def test_changed_reply_shows_headers_that_guide_or_differ() -> None:
     assert any("429  Retry-After: 2  " in line for line in drawn(timeline))
 
 
-def test_older_history_shows_retry_after() -> None:
-    timeline = of(struck(None, "{}", status=429, retry_after=1.5), tried("weather", error="http_429"))
-    assert [line.headers for line in timeline.lines if line.kind == "observed"] == [("Retry-After: 1.5",)]
-
-
 @pytest.mark.parametrize(
     ("event", "error", "upstream", "observed"),
     [

@@ -49,7 +49,7 @@ def test_late_request_is_in_last_verdict(recorder, tmp_path):
     messages = []
     judge = judged_live(recorder, tmp_path, messages)
     before = recorder.record.judgements[EPISODE].outcome
-    at_gateway(tmp_path, exchange(identity="mismatch"))
+    at_gateway(tmp_path, exchange(status=502, unavailable=True))
     judge.judge_late_effects()
     recorder.finish(run_finished())
     again = judge_run(read_history(tmp_path, "run-1").events())
@@ -61,7 +61,7 @@ def test_request_after_seal_changes_no_verdict(recorder, tmp_path):
     judge = judged_live(recorder, tmp_path, [])
     judge.judge_late_effects()
     recorder.finish(run_finished())
-    at_gateway(tmp_path, exchange(identity="mismatch"))
+    at_gateway(tmp_path, exchange(status=502, unavailable=True))
     history = read_history(tmp_path, "run-1")
     assert list(history.integrity.remarks()) == ["gateway-0.jsonl: 1 line after the seal, not judged"]
     assert judge_run(history.events()).differences == []

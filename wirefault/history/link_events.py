@@ -42,7 +42,7 @@ class FaultMet(Record, frozen=True):
     shows: dict[str, Any] | None = None
     evidence: dict[str, Any] = {}
     content: bool = False  # the caller received a body that the upstream did not send to this request
-    causes: list[ErrorKind] | None = None  # errors of a try that it can cause; None in old histories
+    causes: list[ErrorKind] = []  # errors of a try that it can cause
     acted_ms: Clock | None = None  # when it began to act, from the first byte of the request
     answered: bool | None = None  # whether the upstream answered the changed or repeated request
 
@@ -101,9 +101,8 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
     fingerprint: str = ""
     try_: int = 1
     # baggage: the request named its attempt; counted: the gateway counted arrivals; late: it proved to be of
-    # this earlier attempt (`late_request` has the one in progress); mismatch, in old histories: it named
-    # another attempt than the lane's
-    identity: Literal["baggage", "counted", "late", "mismatch"] = "baggage"
+    # this earlier attempt (`late_request` has the one in progress)
+    identity: Literal["baggage", "counted", "late"] = "baggage"
     request_complete: bool = True
     reply_complete: bool = True
     # whether the upstream received the whole request
@@ -126,7 +125,6 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
     client_left: bool = False
     # time until the client left; the exchange lasts until the upstream answered
     left_ms: Clock = 0.0
-    # empty in old histories
     dialect: str = ""
     # the wiring declares the call as a write, or the subject marks its function as one
     write: bool = False

@@ -174,7 +174,7 @@ class RunStarted(BaseEvent, frozen=True, dict=True, tag="run_started"):
     links: list[Link] = []  # without secrets
     wiring_arguments: list[str] = []  # from the command line; empty for the lab's wiring
     subject_kind: str = ""  # command, service, http, python; empty for a subject that records its calls
-    versions: Mapping[str, str] = {}  # by name; empty in old histories
+    versions: Mapping[str, str] = {}  # by name
     faults_name: str = ""  # the user's name for the fault set; empty for a text
     lab_files: Mapping[str, str] = {}  # replacements of shipped files, by variable
 
@@ -224,7 +224,7 @@ class TurnStarted(BaseEvent, frozen=True, tag="turn_started"):
     episode: str
     attempt: int
     turn: int  # from 2
-    text: str = ""  # empty in old histories
+    text: str = ""
 
 
 class AttemptEnded(BaseEvent, frozen=True, tag="attempt_ended"):

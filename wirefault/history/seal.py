@@ -63,8 +63,6 @@ def examine(run_id: str, files: Files, announced: str = "") -> Integrity:
 
     ``announced``: the sealing line's hash in info.log; empty if missing.
     """
-    if not announced and not any(unlinked(line) for lines in files.values() for line in lines):
-        return Integrity(unsealed="recorded by a version without seals")
     breaks = {name: first_break(lines, origin(run_id, name)) for name, lines in files.items()}
     seals = _places(files, RunSealed)
     if not seals:

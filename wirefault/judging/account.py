@@ -181,7 +181,7 @@ def _is_eligible(entry: Entry, exchange: Exchange) -> bool:
     """
     if any(met.id == entry.id for met in exchange.faults):
         return True
-    if exchange.identity == "mismatch" or not exchange.request_complete:
+    if not exchange.request_complete:
         return False
     if not entry.only.in_episode(exchange.episode):
         return False
@@ -237,7 +237,7 @@ def _row_without_entry(
     exchanges: Sequence[Exchange],
     tools: Sequence[str],
 ) -> FaultAccount:
-    """The row of faults without a readable entry: drawn by settings, or from another version's set.
+    """The row of faults without a readable entry: drawn by settings.
 
     ``pairs``: how many pairs of attempt and link ``TOXIC_PROB`` drew for.
     """

@@ -155,15 +155,12 @@ def _toxics(judgement: RunJudgement, events: Sequence[Event]) -> Iterator[str]:
 
 
 def _client_ms(judgement: RunJudgement, link: str) -> float:
-    """The timeout of the link's client; 0 if it is unknown, as for opaque subjects.
-
-    Older histories have one timeout for all tools.
-    """
+    """The timeout of the link's client; 0 if it is unknown, as for opaque subjects."""
     if judgement.started.subject_kind:
         return 0.0
     settings = judgement.started.settings
     name = timeout_setting(link, str(settings.get("translator_backend", "offline")))
-    return 1000 * float(settings.get(name, settings.get("tool_timeout", 0)))
+    return 1000 * float(settings.get(name, 0))
 
 
 def _toxic(planned: PlannedToxic, client_ms: float) -> Iterator[str]:

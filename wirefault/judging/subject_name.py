@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from wirefault.history.events import LAB_MODEL, SELF_TEST, Event, Exchange, ModelCall, RunStarted
 from wirefault.wiring.links import SCRIPTED
 
 _OWN = "langchain agent"
-# In older histories, the subject's name has the requested model.
-_NAME_WITH_MODEL = re.compile(rf"(?:{_OWN}, )?{re.escape(SELF_TEST)}.*|{_OWN}, .* \(.*\)")
 
 
 def subject_name(started: RunStarted, events: Iterable[Event]) -> str:
     """The subject's name and the model that answered it; ``SELF_TEST`` for the scripted model."""
     events = list(events)
     name = started.subject
-    if not started.subject_kind and _NAME_WITH_MODEL.fullmatch(name):
-        name = _OWN
     calls = [event for event in events if _asked_model(event)]
     answers = [answer for event in calls if (answer := _answer(event))]
     if any(isinstance(event, Exchange) for event in calls):  # the gateway saw what the caller recorded

@@ -166,21 +166,10 @@ class EpisodeTrace:
 
     @cached_property
     def requests(self) -> Sequence[Request]:
-        """By start, without those that named another attempt."""
+        """By start."""
         if self.selected is not None:
             return self.selected
-        requests = []
-        for request in self._joined:
-            if request.exchange is None or request.exchange.identity != "mismatch":
-                requests.append(request)
-            elif request.caller_record is not None:
-                requests.append(replace(request, exchange=None, ids=request.ids[1:]))
-        return sorted(requests, key=lambda request: request.start)
-
-    @property
-    def all_requests(self) -> Sequence[Request]:
-        """All requests, those that named another attempt included."""
-        return self._joined
+        return sorted(self._joined, key=lambda request: request.start)
 
     @cached_property
     def tries(self) -> Sequence[Request]:

@@ -178,8 +178,6 @@ def _both_sides(request: Request, exchange: Exchange, faulted: FaultedReply) -> 
     if upstream is None:
         upstream = _NO_REPLY if exchange.forwarded else _NOT_FORWARDED
     own, other = faulted.upstream_headers, faulted.observed_headers
-    if not other and exchange.retry_after is not None:  # an older history
-        other = {"Retry-After": f"{exchange.retry_after:g}"}
     yield TimelineLine("upstream", upstream, seen=str(status or ""), depth=1, headers=_headers(own, other))
     observed = _body(faulted.observed, faulted.observed_cut)
     if observed is None:

@@ -214,9 +214,6 @@ def test_retryable_statuses(status):
             [request(status=401, credential="a"), request(1, status=401, credential="b")], id="another key"
         ),
         pytest.param(
-            [request(status=401, dialect=""), request(1, status=401, dialect="")], id="keys unknown"
-        ),
-        pytest.param(
             [request(status=422), request(1, fingerprint="f2", status=201), request(2, status=422)],
             id="state changed in between",
         ),

@@ -1,5 +1,7 @@
 """Hand-written histories: events with everything filled in that a test does not speak of."""
 
+from wirefault.core.caller_errors import sorted_kinds
+from wirefault.faults.registry import REGISTRY
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -74,7 +76,8 @@ def fault_met(kind="unavailable", status=503, id="", digest="", **more):
     """A fault that answered a try, ERROR_PROB's by default."""
     shows = {"status": status, "digest": digest}
     evidence = {"kind": kind, "status": status}
-    return FaultMet(**{"id": id, "kind": kind, "injected": True, "shows": shows, "evidence": evidence} | more)
+    fields = {"id": id, "kind": kind, "injected": True, "shows": shows, "evidence": evidence}
+    return FaultMet(**fields | {"causes": sorted_kinds(REGISTRY[kind].can_cause)} | more)
 
 
 def exchange(link="message", ms=2.0, status=200, fault=None, complete=(True, True), **more):

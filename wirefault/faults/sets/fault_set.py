@@ -156,8 +156,6 @@ def toxic_entry(value: Any, where: str, wired: Links | None) -> ToxicEntry:
 
 def _without_found_writes(on: tuple[str, ...], names: Sequence[str], where: str) -> tuple[str, ...]:
     """The links without probable writes, which no toxic can select: it acts on connections."""
-    if FOUND_WRITES in names:  # of an older version's run
-        return on
     others = tuple(name for name in on if name != FOUND_WRITES)
     if on and not others:
         raise FaultSetError(

@@ -9,7 +9,7 @@ record, an injected fault counts as delivered.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,13 +17,11 @@ from msgspec import structs
 
 from wirefault.core.caller_errors import (
     CANCELLED,
-    ERROR_KINDS_IN_ORDER,
     HTTP_ERRORS,
     ErrorKind,
     error_kind,
     error_name,
 )
-from wirefault.faults.registry import REGISTRY
 from wirefault.history.events import ConnectionEnded, Exchange, FaultMet, SubjectKilled, ToolTry
 from wirefault.history.judged_events import (
     DeliveredBy,
@@ -288,20 +286,13 @@ def _shows_fault(request: Request, exchange: Exchange, fault: FaultMet) -> bool:
 def _fault_explains(fault: FaultMet, request: Request) -> bool:
     """Return whether the gateway's fault made the request fail."""
     kind, exchange = error_kind(request.error), request.exchange
-    if kind is None or exchange is None or not fault.injected or kind not in _causes(fault):
+    if kind is None or exchange is None or not fault.injected or kind not in fault.causes:
         return False
     if _left_before(request, exchange, fault):
         return False
     if fault.shows is None:
         return _upstream_failed_by_it(fault, kind, exchange, request)
     return _reply_failed_by_it(fault.shows, kind, request)
-
-
-def _causes(fault: FaultMet) -> Collection[ErrorKind]:
-    if fault.causes is not None:
-        return fault.causes
-    # an earlier version wrote this history: read the fault's class, if this version has it
-    return REGISTRY[fault.kind].can_cause if fault.kind in REGISTRY else ERROR_KINDS_IN_ORDER
 
 
 def _reply_failed_by_it(shows: Mapping[str, Any], kind: ErrorKind, request: Request) -> bool:

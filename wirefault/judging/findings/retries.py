@@ -229,7 +229,7 @@ def _repetitions(trace: EpisodeTrace, refused: Request, group: Sequence[Request]
 
 def _is_final(request: Request) -> bool:
     if request.status in _BAD_CREDENTIAL:
-        return bool(request.exchange and request.exchange.dialect)  # older histories have no credentials
+        return request.exchange is not None
     if request.status == 429:
         body = (request.exchange.reply_body if request.exchange else None) or ""
         return "quota" in request.fault_kinds or any(code in body for code in _QUOTA)

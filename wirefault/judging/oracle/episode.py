@@ -205,9 +205,7 @@ class Episode:
             effects = read.effects if read and read.error is None else None
             worlds.append(judge_world(oracle, effects, settled, self._task))
         if oracle.requests is not None:
-            worlds.append(
-                judge_requests(oracle, self.trace.all_requests, settled, self.trace.all(WentPastLab))
-            )
+            worlds.append(judge_requests(oracle, self.trace.requests, settled, self.trace.all(WentPastLab)))
         if oracle.expects_state:
             worlds.append(judge_state(oracle, self.trace.all(WorldProbed), settled))
         return combined(worlds)

@@ -36,8 +36,6 @@ def invalid_because(trace: EpisodeTrace, attempts: Collection[int]) -> str:
     reasons = [reason for attempt in attempts for reason in _lab_failures(trace, attempt)]
     if not attempts:
         reasons.append("no attempt was made")
-    if any(exchange.identity == "mismatch" for exchange in trace.exchanges):
-        reasons.append("a request named another attempt than the one in progress")
     reasons += [ended.not_intercepted for ended in trace.connections if ended.lab_failed]
     toxics = _toxic_links(trace)
     not_intercepted = _not_intercepted(trace, toxics)
