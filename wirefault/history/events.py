@@ -10,32 +10,35 @@ and the ingress, which accepts intercepted connections, ``ingress-<lane>.jsonl``
 
 from __future__ import annotations
 
-from wirefault.history.judged_events import EpisodeJudged
-from wirefault.history.link_events import (
+from wirefault.history.agent_events import (
+    ModelCall,
+    RecoveryTried,
+    RefusalReason,
+    ToolCalled,
+    ToolCallRefused,
+    ToolTry,
+)
+from wirefault.history.gateway_events import (
     LAB_MODEL,
     TLS_ON_PLAIN,
     BudgetSpent,
     BudgetUnknown,
     BudgetWarned,
-    ConnectionEnded,
     Exchange,
     FaultedReply,
     FaultMet,
     FaultsSet,
-    HowEnded,
     InterceptionFailed,
     LateRequest,
-    LinkOpened,
     ShadowMet,
     SocketMessage,
-    TapKind,
-    ToxicsAction,
-    ToxicsChanged,
     WhyNotIntercepted,
 )
+from wirefault.history.ingress_events import ConnectionEnded, HowEnded, TapKind
+from wirefault.history.judged_events import EpisodeJudged
+from wirefault.history.manager_events import LinkOpened, ToxicsAction, ToxicsChanged
 from wirefault.history.run_events import (
     EXIT_CODE,
-    ONLY_HTTP2,
     SELF_TEST,
     AttemptArmed,
     AttemptEnded,
@@ -44,100 +47,41 @@ from wirefault.history.run_events import (
     EpisodeStarted,
     ErrorClass,
     Level,
-    ModelCall,
     NeverCalled,
     Note,
-    PipeServer,
-    RecoveryTried,
-    RefusalReason,
     Report,
     RunFinished,
     RunSealed,
     RunStarted,
     SealedFile,
     ShadowToxic,
-    SubjectKilled,
-    SubjectResumed,
-    ToolCalled,
-    ToolCallRefused,
-    ToolTry,
     TurnStarted,
-    WentPastLab,
     WorldProbed,
     WorldRead,
 )
-
-__all__ = [
-    "EXIT_CODE",
-    "LAB_MODEL",
-    "ONLY_HTTP2",
-    "SELF_TEST",
-    "TLS_ON_PLAIN",
-    "AttemptArmed",
-    "AttemptEnded",
-    "AttemptHealed",
-    "BudgetSpent",
-    "BudgetUnknown",
-    "BudgetWarned",
-    "ConnectionEnded",
-    "EndedBy",
-    "EpisodeJudged",
-    "EpisodeStarted",
-    "ErrorClass",
-    "Event",
-    "Exchange",
-    "FaultMet",
-    "FaultedReply",
-    "FaultsSet",
-    "HowEnded",
-    "InterceptionFailed",
-    "LateRequest",
-    "Level",
-    "LinkOpened",
-    "ModelCall",
-    "NeverCalled",
-    "Note",
-    "PipeServer",
-    "RecoveryTried",
-    "RefusalReason",
-    "Report",
-    "RunFinished",
-    "RunSealed",
-    "RunStarted",
-    "SealedFile",
-    "ShadowMet",
-    "ShadowToxic",
-    "SocketMessage",
-    "SubjectKilled",
-    "SubjectResumed",
-    "TapKind",
-    "ToolCallRefused",
-    "ToolCalled",
-    "ToolTry",
-    "ToxicsAction",
-    "ToxicsChanged",
-    "TurnStarted",
-    "WentPastLab",
-    "WhyNotIntercepted",
-    "WorldProbed",
-    "WorldRead",
-]
+from wirefault.history.subject_events import (
+    ONLY_HTTP2,
+    PipeServer,
+    SubjectKilled,
+    SubjectResumed,
+    WentPastLab,
+)
 
 Event = (
-    RunStarted
-    | EpisodeStarted
-    | AttemptArmed
-    | ModelCall
+    ModelCall
     | ToolTry
     | ToolCalled
     | ToolCallRefused
-    | RecoveryTried
     | SubjectKilled
     | SubjectResumed
-    | AttemptEnded
+    | RecoveryTried
+    | RunStarted
+    | EpisodeStarted
+    | AttemptArmed
     | TurnStarted
-    | WentPastLab
+    | AttemptEnded
     | PipeServer
+    | WentPastLab
     | AttemptHealed
     | WorldRead
     | WorldProbed
@@ -146,14 +90,14 @@ Event = (
     | RunSealed
     | Note
     | Exchange
+    | SocketMessage
+    | LateRequest
     | FaultsSet
     | BudgetWarned
     | BudgetSpent
     | BudgetUnknown
-    | LinkOpened
-    | ToxicsChanged
     | ConnectionEnded
     | InterceptionFailed
-    | LateRequest
-    | SocketMessage
+    | LinkOpened
+    | ToxicsChanged
 )

@@ -32,8 +32,8 @@ from wirefault.history.events import (
     WentPastLab,
     WorldRead,
 )
+from wirefault.history.gateway_events import GUIDING_HEADERS
 from wirefault.history.judged_events import Claim, FaultRecord
-from wirefault.history.link_events import GUIDING_HEADERS
 from wirefault.history.logs import recovery_message
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.judge import ByControl, by_control, end_of, findings_by_control, judge_in_run

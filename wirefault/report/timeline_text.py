@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from wirefault.history.link_events import GUIDING_HEADERS
+from wirefault.history.gateway_events import GUIDING_HEADERS
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.console import STYLES
 from wirefault.report.tables import one_line

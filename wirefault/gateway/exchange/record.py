@@ -38,7 +38,7 @@ from wirefault.gateway.run import Run
 from wirefault.gateway.websocket.session import SIDES, WebSocketSession
 from wirefault.history import events
 from wirefault.history.events import FaultedReply, FaultMet, LateRequest
-from wirefault.history.link_events import KEPT_HEADERS
+from wirefault.history.gateway_events import KEPT_HEADERS
 from wirefault.wiring.links import Link
 
 _MAX_EVIDENCE = 32 * 1024

@@ -1,4 +1,4 @@
-"""Events of the processes on the links: the gateway, the ingress and the proxy manager."""
+"""Events of the gateway: requests, the faults that they met, and budgets."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from wirefault.core.caller_errors import ErrorKind
-from wirefault.core.sockets import Address
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.faults.base import BUDGET_ID, WhyNot
 from wirefault.history.lines import BaseEvent, Clock, Record
 from wirefault.settings.budgets import OF_SUBJECT
-from wirefault.toxiproxy.planned import PlannedToxic
-from wirefault.wiring.links import Link
 
 # ``Exchange.error`` if a client starts TLS on a plain HTTP link
 TLS_ON_PLAIN = "a TLS handshake, but this address speaks plain HTTP: use http://"
+
+
 # headers by which a client decides what to do next
 GUIDING_HEADERS = ("Retry-After", "Retry-After-Ms", "X-Should-Retry", "Location")
+
+
 # ... and all headers that the record of a faulted reply keeps
 KEPT_HEADERS = (
     *GUIDING_HEADERS,
     *("Content-Type", "Content-Length", "Content-Encoding", "Transfer-Encoding"),
 )
+
+
 # the lab's model link; the lab's agent, which records ``ModelCall``, has no other
 LAB_MODEL = "model"
 
@@ -297,44 +300,6 @@ class BudgetUnknown(BaseEvent, frozen=True, tag="budget_unknown"):
         return self.budget in OF_SUBJECT
 
 
-HowEnded = Literal["fin", "rst", "refused", "unaccepted", "unresolved", "open"]
-
-
-TapKind = Literal["namespace", "proxy"]
-
-
-class ConnectionEnded(BaseEvent, frozen=True, tag="connection_ended"):
-    """One intercepted connection, from the ingress's view on the subject's side of the link's proxy."""
-
-    t: Clock
-    link: str  # empty if it crossed no link
-    episode: str
-    attempt: int
-    opened: Clock
-    ms: Clock  # from the subject's first byte (or the opening, if it sent none) to the end
-    first_byte_ms: Clock | None  # from there to the first byte that the subject received
-    sent: int  # bytes from the subject
-    received: int  # bytes to the subject
-    ended_by: Literal["client", "proxy", "neither"]  # neither, and ``open``: the attempt ended first
-    # refused: the proxy could not be dialled; unaccepted: it did not accept in time; unresolved: its name did
-    # not resolve
-    how: HowEnded
-    tls: bool  # its first byte began a TLS handshake
-    host: str  # the subject's destination
-    port: int
-    tap: TapKind
-    tunnelled: bool = False  # bypassed the gateway, so that nothing else is known about it
-    why: str = ""  # why it bypassed the lab or was refused without a fault, as part of a sentence
-    lab_failed: bool = False  # the lab should have carried it, but could not
-    last_byte_ms: Clock | None = None  # as first_byte_ms, to the last byte
-
-    @property
-    def not_intercepted(self) -> str:
-        """Return a sentence with the connection's destination and reason; empty if a link carried it."""
-        became = "bypassed the lab" if self.tunnelled else "was refused"
-        return f"{Address(self.host, self.port)} {became}: {self.why}" if self.why else ""
-
-
 WhyNotIntercepted = Literal[
     "authority_refused",
     "closed_at_certificate",
@@ -342,15 +307,23 @@ WhyNotIntercepted = Literal[
     "upstream_untrusted",
     "upstream_refused",
 ]
+
+
 # errors of verification if the authority is unknown; only against these a file of authorities helps
 _UNKNOWN_ISSUER = re.compile("self.signed|issuer cert|first certificate|unknown ca", re.IGNORECASE)
+
+
 _NAME_AUTHORITY = "name its authority in a file (SSL_CERT_FILE=ca.pem wirefault ...), or "
+
+
 _CLIENT_TRUSTS_OTHERS = (
     "as one with compiled-in roots, a pinned key or its own authority does: let it pass (--pass {host}), give"
     " it the link's address in a wiring, or make it trust the lab's authority (the file that SSL_CERT_FILE"
     " names in its environment; for PHP an ini file with curl.cainfo=${SSL_CERT_FILE} and"
     " openssl.cafile=${SSL_CERT_FILE})"
 )
+
+
 _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
     "authority_refused": f"the client refused the lab's certificate, {_CLIENT_TRUSTS_OTHERS}",
     "closed_at_certificate": (
@@ -390,31 +363,3 @@ class InterceptionFailed(BaseEvent, frozen=True, tag="interception_failed"):
         authority = _NAME_AUTHORITY if _UNKNOWN_ISSUER.search(self.detail) else ""
         why = _WHY_NOT_INTERCEPTED[self.why].replace("{host}", self.host).replace("{authority}", authority)
         return f"{self.host} cannot be intercepted{detail}: {why}"
-
-
-ToxicsAction = Literal["armed", "started", "ended", "healed", "repaired", "disturbed"]
-
-
-class LinkOpened(BaseEvent, frozen=True, tag="link_opened"):
-    """The subject called a server for the first time, and a ``link`` to it was opened."""
-
-    t: Clock
-    episode: str
-    attempt: int
-    link: Link
-    toxics: list[PlannedToxic] = []  # now in force on it, read back
-
-
-class ToxicsChanged(BaseEvent, frozen=True, tag="toxics_changed"):
-    """A change of toxics by the manager, in force since a time between ``begun`` and ``t``."""
-
-    t: Clock
-    episode: str
-    attempt: int
-    action: ToxicsAction
-    toxics: list[dict[str, Any]] = []  # read back afterwards
-    detail: str = ""
-    ended: list[PlannedToxic] = []  # toxics whose time ended
-    begun: Clock = 0.0
-    # toxics whose time began or whose strength changed, with the attributes of their current strength
-    started: list[PlannedToxic] = []
