@@ -13,6 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Protocol
 
+from msgspec import structs
+
 from wirefault.audit.answers import (
     Answer,
     CleanRuns,
@@ -201,7 +203,9 @@ class _Audit:
         saved = self._result.saved
         [arm] = saved.plan.arms
         settings = arm.settings.model_copy(update=changes)
-        self._result.saved = replace(saved, plan=replace(saved.plan, arms=(replace(arm, settings=settings),)))
+        self._result.saved = replace(
+            saved, plan=replace(saved.plan, arms=(structs.replace(arm, settings=settings),))
+        )
 
     def _writes_document(
         self, mode: Literal["record", "answer"], *, only_beyond: bool = False
@@ -244,7 +248,7 @@ class _Audit:
         faults = build_set({"faults": entries}, "the audit's questions", REGISTRY, None).dump()
         [arm] = saved.plan.arms
         settings = arm.settings.model_copy(update={"faults": faults, "attempt_time": self._limit()})
-        plan = replace(saved.plan, arms=(replace(arm, settings=settings),))
+        plan = replace(saved.plan, arms=(structs.replace(arm, settings=settings),))
         result.saved = replace(saved, plan=plan)
 
     def _limit(self, more: float = 0.0) -> float:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+from msgspec import Struct, structs
+
 from wirefault.experiments.assertions.registry import AssertionEntry
 from wirefault.experiments.estimates import Terms, prompt_of
 from wirefault.experiments.experiment import (
@@ -37,15 +40,14 @@ def pass_name(k: int) -> str:
     return f"pass^{k}"
 
 
-@dataclass(frozen=True)
-class PlannedArm:
-    """One arm with its settings.
+class PlannedArm(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One arm with its settings, also as a stored plan has it.
 
     ``hypothesis`` is the control's steady state in a control arm. ``assertions`` have absolute function
     files. ``capped`` has the entries whose probability exceeds 1 at this dose, and so is 1.
     """
 
-    name: str
+    name: str = msgspec.field(name="arm")
     settings: Settings
     hypothesis: tuple[str, ...]
     assertions: tuple[AssertionEntry, ...] = ()
@@ -76,8 +78,8 @@ class PlannedArm:
 
     def perturbed(self, perturbation: str) -> PlannedArm:
         """The same arm with perturbed prompts. Without faults it shows only, and demands nothing."""
-        named = replace(self, name=perturbed_name(self.name, perturbation), perturbation=perturbation)
-        return replace(named, hypothesis=()) if self.is_control else named
+        named = structs.replace(self, name=perturbed_name(self.name, perturbation), perturbation=perturbation)
+        return structs.replace(named, hypothesis=()) if self.is_control else named
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def at_dose(arm: PlannedArm, dose: float) -> PlannedArm:
             **{name: min(1.0, chance) for name, chance in chances.items()},
         }
     )
-    return replace(arm, settings=settings, capped=tuple(over))
+    return structs.replace(arm, settings=settings, capped=tuple(over))
 
 
 def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[PlannedArm]:
@@ -237,7 +239,9 @@ def with_shadows(arms: Sequence[PlannedArm]) -> tuple[PlannedArm, ...]:
 
     Its arms have the same prompts, perturbed or not.
     """
-    return tuple(replace(arm, settings=_shadowed(arm, arms)) if _is_before(arm) else arm for arm in arms)
+    return tuple(
+        structs.replace(arm, settings=_shadowed(arm, arms)) if _is_before(arm) else arm for arm in arms
+    )
 
 
 def _is_before(arm: PlannedArm) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import Struct, convert, to_builtins
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import OUTPUT_FOLDER, read_shared
@@ -21,11 +21,20 @@ from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
 from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.oracle.expect import expect_check
-from wirefault.settings.configuration import load_configuration
+from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.wiring import dumped_wiring, lab_wiring
+
+
+class _StoredPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    experiment: dict[str, Any]
+    wiring: dict[str, Any]
+    arms: tuple[PlannedArm, ...]
+    subject: str = ""
+    extent: int | None = None
+    search: Mapping[str, Any] = {}
 
 
 def plan_files(plan: ExperimentPlan, extent: int | None) -> dict[str, bytes]:
@@ -33,28 +42,11 @@ def plan_files(plan: ExperimentPlan, extent: int | None) -> dict[str, bytes]:
 
     ``extent``: the episodes of each arm that are run until now; None: all.
     """
-    arms = [
-        {
-            "arm": arm.name,
-            "settings": arm.settings.model_dump(),
-            "hypothesis": arm.hypothesis,
-            "assertions": arm.assertions,
-            "capped": arm.capped,
-            "variant": arm.variant,
-            "level": arm.level,
-            "perturbation": arm.perturbation,
-            **({} if arm.episodes is None else {"episodes": arm.episodes}),
-        }
-        for arm in plan.arms
-    ]
     experiment = plan.experiment.model_dump(mode="json", exclude_unset=True)
     redaction = Redaction(plan.configuration.environ)
     experiment["title"] = redaction.text(str(experiment.get("title", "")))
     wiring = redaction.value(plan.configuration.wiring.dump())
-    planned = {"experiment": experiment, "wiring": wiring, "arms": arms, "subject": plan.subject}
-    if extent is not None:
-        planned["extent"] = extent
-    planned |= {"search": plan.search} if plan.search else {}
+    stored = _StoredPlan(experiment, wiring, plan.arms, plan.subject, extent, plan.search)
     prompts = {
         prompts_name(perturbation): dump_prompts(of_arm)
         for perturbation, of_arm in {"": plan.prompts, **plan.perturbed}.items()
@@ -62,7 +54,7 @@ def plan_files(plan: ExperimentPlan, extent: int | None) -> dict[str, bytes]:
     subject = plan.configuration.wiring.subject
     if isinstance(subject, CommandSpec) and subject.prompt == "none":  # its text is the command line
         prompts = {file: redaction.text(text, in_json=True) for file, text in prompts.items()}
-    return {**{file: text.encode() for file, text in prompts.items()}, PLAN: json_bytes(planned)}
+    return {**{file: text.encode() for file, text in prompts.items()}, PLAN: json_bytes(stored)}
 
 
 def read_plan(logs: Path, folder: Path, environ: Mapping[str, str]) -> tuple[ExperimentPlan, int | None]:
@@ -73,30 +65,22 @@ def read_plan(logs: Path, folder: Path, environ: Mapping[str, str]) -> tuple[Exp
     try:
         data = read_document(logs, folder / PLAN)
         wiring = dumped_wiring(data["wiring"]) if data["wiring"] else lab_wiring()
-        configured = [load_configuration(environ, arm["settings"], wiring) for arm in data["arms"]]
-        arms = [
-            PlannedArm(
-                arm["arm"],
-                configuration.settings,
-                tuple(arm["hypothesis"]),
-                tuple(arm.get("assertions", ())),
-                tuple(arm.get("capped", ())),
-                str(arm.get("variant", "")),
-                float(arm.get("level", 0)),
-                str(arm.get("perturbation", "")),
-                tuple(map(str, arm["episodes"])) if arm.get("episodes") is not None else None,
-            )
-            for arm, configuration in zip(data["arms"], configured, strict=True)
-        ]
-        is_plain_run = [arm.name for arm in arms] == [PLAIN_RUN]  # a file cannot have this arm
-        data_of_experiment = data["experiment"]
-        extent = int(data["extent"]) if "extent" in data else None
+        configurations: list[Configuration] = []
+
+        def settings(_: type, chosen: Any) -> Settings:
+            configurations.append(load_configuration(environ, chosen, wiring))
+            return configurations[-1].settings
+
+        stored, first = convert(data, _StoredPlan, dec_hook=settings), configurations[0]
+        is_plain_run = [arm.name for arm in stored.arms] == [PLAIN_RUN]  # a file cannot have this arm
         experiment = (
-            Experiment.model_construct(**data_of_experiment)
+            Experiment.model_construct(**stored.experiment)
             if is_plain_run
-            else Experiment.model_validate(data_of_experiment)
+            else Experiment.model_validate(stored.experiment)
         )
-        files = {name: folder / prompts_name(name) for name in ("", *(arm.perturbation for arm in arms))}
+        files = {
+            name: folder / prompts_name(name) for name in ("", *(arm.perturbation for arm in stored.arms))
+        }
         contents = {name: read_shared(logs, file, MAX_HISTORY_BYTES) for name, file in files.items()}
     except InputError:
         raise
@@ -109,14 +93,14 @@ def read_plan(logs: Path, folder: Path, environ: Mapping[str, str]) -> tuple[Exp
     }
     plan = ExperimentPlan(
         experiment,
-        configured[0],
+        first,
         prompts.pop(""),
-        tuple(arms),
-        str(data.get("subject", "")),
+        stored.arms,
+        stored.subject,
         perturbed=prompts,
-        search=dict(data.get("search") or {}),
+        search=stored.search,
     )
-    return plan, extent
+    return plan, stored.extent
 
 
 def prompts_name(perturbation: str) -> str:
@@ -124,8 +108,9 @@ def prompts_name(perturbation: str) -> str:
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return the text of a document. ``to_builtins`` before ``json``, for which infinity is a number."""
-    return (json.dumps(to_builtins(value), ensure_ascii=False, indent=1) + "\n").encode()
+    """Return the text of a document. msgspec's own would have null for infinity."""
+    plain = to_builtins(value, enc_hook=Settings.model_dump)
+    return (json.dumps(plain, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def plan_code(plan: ExperimentPlan) -> tuple[object, ...]:

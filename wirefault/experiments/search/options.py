@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from wirefault.core.errors import InputError
 from wirefault.core.yaml_text import dump_yaml
 from wirefault.experiments.experiment import CONTROL, Experiment
@@ -242,7 +244,7 @@ def plan_explain(
     control = PlannedArm(CONTROL, calm.model_copy(update={"shadow": ""}), (), episodes=())
     title = f"Why {episode} of {saved.experiment_id} was {facts.outcome}"
     experiment = Experiment(title=title, checks=["no crash"])
-    base = replace(arm, name="explained", hypothesis=(), assertions=(), perturbation="")
+    base = structs.replace(arm, name="explained", hypothesis=(), assertions=(), perturbation="")
     terms = asdict(Terms(error=error, decisions=2 * len(names) + 2, cap=cap))
     planned = replace(
         plan, experiment=experiment, prompts=(prompt,), arms=(control,), perturbed={}, source=None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from msgspec import structs
+
 from wirefault.core.errors import UNKNOWN, InputError, UserError, nearest
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.engine import RunControl, RunGrownArm
@@ -116,7 +118,7 @@ class Trials:
         assert self._how and self._run and self._watch
         known = self.arms.get(arm.name)
         before = known.episodes or () if known else ()
-        arm = replace(arm, episodes=(*before, *(key for key in keys if key not in before)))
+        arm = structs.replace(arm, episodes=(*before, *(key for key in keys if key not in before)))
         plan = self.saved.plan
         arms = tuple(arm if each.name == arm.name else each for each in plan.arms)
         arms = arms if known else (*arms, arm)
