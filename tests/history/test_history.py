@@ -57,7 +57,7 @@ from wirefault.history.events import (
 from wirefault.history.judged_events import FaultRecord
 from wirefault.history.lines import event_start, first_break, origin
 from wirefault.history.logs import strip_control
-from wirefault.history.reader import HistoryError, Torn, parse_line, read_file, read_run
+from wirefault.history.reader import HistoryError, parse_line, read_file, read_history, read_run
 from wirefault.history.writer import Writer, history_file
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link
@@ -237,13 +237,10 @@ def test_closing_twice_does_no_harm(path):
     assert list(read_file(path)) == [TRY]
 
 
-def test_torn_line_is_counted_and_not_returned(path):
+def test_torn_line_is_not_returned(path):
     write(path, note("whole"))
     with path.open("ab") as file:
         file.write(b'{"t": 1.0, "eve')
-    torn = Torn()
-    assert list(read_file(path, torn)) == [note("whole")]
-    assert torn.count == 1
     assert list(read_file(path)) == [note("whole")]
 
 
@@ -253,9 +250,8 @@ def test_next_writer_moves_torn_line_and_readers_count_one(path, tmp_path, rest)
     with path.open("ab") as file:
         file.write(rest)
     write(path, note("next"))
-    torn = Torn()
-    assert read_run(tmp_path, "run-1", torn) == [note("whole"), note("next")]
-    assert torn.count == 1
+    history = read_history(tmp_path, "run-1")
+    assert (history.events(), history.torn) == ([note("whole"), note("next")], 1)
     assert path.with_name("agent-0.jsonl.torn").read_bytes() == rest + b"\n"
 
 
@@ -264,9 +260,8 @@ def test_every_torn_line_is_counted(path, tmp_path):
         write(path, note(f"{number}"))
         with path.open("ab") as file:
             file.write(b'{"t"')
-    torn = Torn()
-    assert len(read_run(tmp_path, "run-1", torn)) == 3
-    assert torn.count == 3
+    history = read_history(tmp_path, "run-1")
+    assert (len(history.events()), history.torn) == (3, 3)
 
 
 def test_file_with_only_torn_line_restarts(path):
@@ -351,6 +346,21 @@ def test_bad_line_is_error_with_file_and_number(path, line):
 def test_line_error_names_field(path):
     with pytest.raises(HistoryError, match=r":7: not an event: .*\$\.level"):
         parse_line(b'{"event": "note", "t": 1, "level": "loud", "message": ""}', path, 7)
+
+
+def test_line_over_the_bound_is_error(path, monkeypatch):
+    monkeypatch.setattr("wirefault.history.reader._MAX_LINE_LENGTH", 100)
+    with pytest.raises(HistoryError, match=r":7: not an event: a line of 101 bytes"):
+        parse_line(b" " * 101, path, 7)
+
+
+def test_version_that_reads_an_older_form_is_named(path, tmp_path):
+    write(path, replace(EVENTS[0], versions={"wirefault": "0.1.9"}))
+    writer = Writer(path)
+    writer.write_lines([b'{"event":"of an older form"}'])
+    writer.close()
+    with pytest.raises(HistoryError, match=r":2: not an event: .*; Wirefault 0\.1\.9 recorded it"):
+        read_run(tmp_path, "run-1")
 
 
 def test_run_is_read_file_by_file(tmp_path):

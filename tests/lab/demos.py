@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.cli_process import PROGRAM, CliProcess
 from tests.support import RUN_PATIENCE_S, until
 from wirefault.history.events import Event, RunFinished
-from wirefault.history.reader import Torn, read_run
+from wirefault.history.reader import read_history
 
 PARTS = {
     "wirefault.toxiproxy.embedded": "toxiproxy",
@@ -176,10 +176,11 @@ class Demo:
         if self.process.returncode < 0:
             until(lambda: not processes(self.folder), "the end of all processes", **SELDOM)
         output = self.process.output()
-        torn = Torn()
-        events = [event for run in self.runs() for event in read_run(self.folder / "logs", run.name, torn)]
+        histories = [read_history(self.folder / "logs", run.name) for run in self.runs()]
+        events = [event for history in histories for event in history.events()]
+        torn = sum(history.torn for history in histories)
         left, private = processes(self.folder), self.private()
-        return Ended(self.process.returncode, output, left, events, torn.count, private)
+        return Ended(self.process.returncode, output, left, events, torn, private)
 
     def private(self) -> list[str]:
         """The files of labs and taps in the private folder."""

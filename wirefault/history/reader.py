@@ -18,6 +18,7 @@ from msgspec import ValidationError, convert
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
+from wirefault._version import __version__
 from wirefault.core.files import open_shared, read_shared, read_shared_tail
 from wirefault.dialects.mcp import MCP
 from wirefault.history.events import (
@@ -44,6 +45,7 @@ from wirefault.history.seal import Integrity, examine
 from wirefault.history.writer import MAX_HISTORY_BYTES, logs_folder
 from wirefault.wiring.links import HTTP, Link
 
+_VERSION = re.compile(rb'"versions": ?\{[^{}]*"wirefault": ?"([\w.+]{1,40})"')
 _RUN_ID = re.compile(rb'"run_id": ?"([^"]*)"')
 
 
@@ -112,23 +114,13 @@ class HistoryError(ValueError):
         super().__init__(strip_control(message))
 
 
-@dataclass
-class Torn:
-    """The number of unterminated last lines in a reader's files, including lines moved aside."""
-
-    count: int = 0
-
-
-def read_file(path: Path, torn: Torn | None = None) -> Iterator[Event]:
+def read_file(path: Path) -> Iterator[Event]:
     """Read the events of one file, in order. Raises ``HistoryError`` for a bad line, or ``OSError``.
 
-    An unterminated last line (its writer was killed, or is still writing) is counted, not returned.
+    An unterminated last line (its writer was killed, or is still writing) is left out.
     """
     data = read_shared(logs_folder(path), path, MAX_HISTORY_BYTES)
-    *lines, rest = data.split(b"\n")
-    if rest and torn is not None:
-        torn.count += 1
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         yield parse_line(line, path, number)
 
 
@@ -182,11 +174,19 @@ class RunHistory:
     def events(self) -> list[Event]:
         """Return all events, file by file, except those after the seal. Raises ``HistoryError``."""
         late = self.integrity.late
-        return with_found_links(
-            parse_line(line, self.folder / name, number)
-            for name, lines in self.files.items()
-            for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
-        )
+        try:
+            return with_found_links(
+                parse_line(line, self.folder / name, number)
+                for name, lines in self.files.items()
+                for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
+            )
+        except HistoryError as error:
+            writer = next(
+                filter(None, (_VERSION.search(lines[0]) for lines in self.files.values() if lines)), None
+            )
+            version = writer[1].decode() if writer else __version__
+            other = "" if version == __version__ else f"; Wirefault {version} recorded it, and reads it"
+            raise HistoryError(f"{error}{other}") from None
 
     def line(self, id: str) -> bytes:
         """Return the line of an event by its id, ``<file>:<line>``. Raises ``HistoryError`` if unknown."""
@@ -248,12 +248,9 @@ def _summaries(logs: Path, path: Path, state: tuple[int, ...]) -> Mapping[str, S
     return summaries
 
 
-def read_run(logs: Path, run_id: str, torn: Torn | None = None) -> list[Event]:
+def read_run(logs: Path, run_id: str) -> list[Event]:
     """Return all events of a run, file by file. Raises ``HistoryError``, also if the run does not exist."""
-    history = read_history(logs, run_id)
-    if torn is not None:
-        torn.count += history.torn
-    return history.events()
+    return read_history(logs, run_id).events()
 
 
 class Tail:
