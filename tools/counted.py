@@ -1,9 +1,9 @@
-"""Count the work behind one prompt of the demo whose write loses its reply, over all its processes.
+"""Count the work behind one prompt whose write loses its reply, over all processes of a command.
 
-    python -m tools.counted [--files]
+    python -m tools.counted [demo|experiment|audit] [--files]
 
 How often the episode is judged and its records joined, lines of the history parsed, the fault set read from
-text, the links of a lab read and settings loaded, in how many processes; and how many files of this project are
+text, the links of a lab read and settings loaded, in how many processes; and how many files of it are
 entered. Every Python process gets a profile hook through ``sitecustomize``; forked ones inherit it.
 """
 
@@ -14,7 +14,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,8 +29,14 @@ WORK = {
     "settings loaded": ("wirefault/settings/configuration.py", "load_configuration"),
 }
 LOST = "{faults: [{fault: lose_reply, links: tools, only: {method: POST}, when: {first: 1, of: try}}]}"
-CALM = ("--toxic-prob", "0", "--error-prob", "0", "--toxiproxy", "embedded", "--no-charts")
-DEMO = ("demo", "--only", "18", "--seed", "1", *CALM, "--faults", LOST)
+CALM = ("--toxic-prob", "0", "--error-prob", "0", "--no-charts")
+EXPERIMENT = f"title: t\nonly: ['18']\nhypothesis: [no crash]\nmethod: {{faults: {LOST}}}\n"
+ORDER = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], b'pen', timeout=5).status)"
+COMMANDS = {
+    "demo": ("demo", "--only", "18", "--seed", "1", *CALM, "--faults", LOST),
+    "experiment": ("run", "experiment.yaml", "--seed", "1"),
+    "audit": ("audit", "--ask", "lost_reply", "--", sys.executable, "-c", ORDER),
+}
 HOOK = """
 import os, sys, threading
 ROOT, OUT, WORK = {root!r}, {out!r}, {work!r}
@@ -51,8 +59,18 @@ threading.setprofile(hook)
 """
 
 
-def counted() -> tuple[Counter[tuple[str, str]], set[str]]:
-    """Calls by process and function, and files entered. Raises ``CalledProcessError`` if the demo fails."""
+class _Shop(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        self.send_response(201)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def counted(kind: str = "demo") -> tuple[Counter[tuple[str, str]], set[str]]:
+    """Calls by process and function, and files entered. Raises ``CalledProcessError`` if the lab fails."""
     by_name: dict[str, list[tuple[str, str]]] = {}
     for file, function in WORK.values():
         by_name.setdefault(function.rpartition(".")[2], []).append((file, function))
@@ -62,7 +80,17 @@ def counted() -> tuple[Counter[tuple[str, str]], set[str]]:
         Path(folder, "sitecustomize.py").write_text(hook, encoding="utf-8")
         wirefault = str(Path(sys.executable).with_name("wirefault"))
         environ = os.environ | {"PYTHONPATH": folder}
-        subprocess.run([wirefault, *DEMO, "--out", folder], env=environ, cwd=folder, check=True)
+        Path(folder, "experiment.yaml").write_text(EXPERIMENT, encoding="utf-8")
+        with ThreadingHTTPServer(("127.0.0.1", 0), _Shop) as shop:
+            threading.Thread(target=shop.serve_forever, daemon=True).start()
+            order = [f"http://127.0.0.1:{shop.server_port}/orders"] if kind == "audit" else []
+            words = [wirefault, COMMANDS[kind][0], "--toxiproxy", "embedded", "--out", folder]
+            ended = subprocess.run(
+                [*words, *COMMANDS[kind][1:], *order], env=environ, cwd=folder, check=False
+            )
+            shop.shutdown()
+        if ended.returncode not in (0, 1, 2):
+            ended.check_returncode()
         lines = [line.split() for line in out.read_text(encoding="utf-8").splitlines()]
     calls = Counter((line[1], line[2]) for line in lines if line[0] == "call")
     return calls, {line[1] for line in lines if line[0] == "file"}
@@ -72,9 +100,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("kind", nargs="?", choices=COMMANDS, default="demo")
     parser.add_argument("--files", action="store_true", help="print the files, too")
     chosen = parser.parse_args()
-    calls, files = counted()
+    calls, files = counted(chosen.kind)
     if chosen.files:
         print(*sorted(files), sep="\n")
     for what, (_, function) in WORK.items():

@@ -11,14 +11,15 @@ from tools.counted import counted
 pytestmark = pytest.mark.slow
 
 
-def test_work_behind_a_prompt_is_bounded() -> None:
-    calls, files = counted()
+@pytest.mark.parametrize(("kind", "runs", "judged"), [("demo", 1, 1), ("experiment", 3, 3), ("audit", 4, 12)])
+def test_work_behind_a_prompt_is_bounded(kind: str, runs: int, judged: int) -> None:
+    calls, files = counted(kind)
     by_function: dict[str, Counter[str]] = {}
     for (process, function), number in calls.items():
         by_function.setdefault(function, Counter())[process] += number
-    events = max(by_function["parse_line"].values())  # the command reads the whole history once
-    assert 10 < events < 30 and len(by_function["parse_line"]) == 2
-    assert by_function["judge_trace"].total() == 1
+    lines = max(by_function["parse_line"].values())  # the command reads each history once
+    assert 10 * runs < lines < 30 * runs and len(by_function["parse_line"]) == 1 + runs
+    assert by_function["judge_trace"].total() <= judged
     assert max(by_function["Topology.load"].values()) <= 2
-    assert by_function["load_set"].total() <= 6
+    assert by_function["load_set"].total() <= 6 * runs
     assert "wirefault/judging/judge.py" in files

@@ -37,7 +37,7 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.gateway.answered_writes import AnsweredWrites, WritesDocument, stays_here, without_secrets
 from wirefault.gateway.replayed_model import ReplayDocument
-from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.reader import HistoryError
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
@@ -364,7 +364,7 @@ class _Audit:
             self.code = code
             return None
         try:
-            events = read_history(configuration.logs, run_id).events()
+            events = saved.facts.judgement(run_id).events
             return self._noted(read_run(run_id, events, self._options.corrections))
         except (HistoryError, OSError, ValueError) as error:
             self.code = self.code or LAB_FAILED

@@ -12,7 +12,7 @@ from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import Exchange, RunFinished
-from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, ending
 from wirefault.judging.findings.finding import Finding
 from wirefault.wiring.write_requests import Corrections
@@ -76,7 +76,7 @@ def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str,
     views: dict[str, RunView] = {}
     for run_id in saved.run_ids(arm):
         try:
-            events = read_history(saved.logs, run_id).events()
+            events = saved.facts.judgement(run_id).events
             view = read_run(run_id, events, corrections)
         except (HistoryError, OSError, ValueError):  # killed at its beginning
             continue

@@ -36,6 +36,7 @@ from wirefault.cli.options import (
 from wirefault.core.errors import InputError, nearest
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
+from wirefault.experiments.recorded import stored_recording
 from wirefault.experiments.saved import load_saved, save
 from wirefault.judging.ending import FailOn
 from wirefault.judging.findings.finding import worst_finding
@@ -349,7 +350,8 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
 
         keep = f"keep: wirefault init {result.saved.experiment_id}"
         environ = result.saved.plan.configuration.environ
-        page = page_line(result.saved.logs, result.saved.experiment_id, environ)
+        stored = stored_recording(result.saved)
+        page = page_line(result.saved.logs, result.saved.experiment_id, environ, stored)
         print_audit(plain_console(stderr=False), result, not_asked, [keep, page])
     if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
         print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")

@@ -14,14 +14,14 @@ from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, log
 from wirefault.cli.results import show_page, show_run, show_why
 from wirefault.cli.running import check_files, workers_for
 from wirefault.cli.saved import explained_file_errors, saved_anew
-from wirefault.core.errors import UNKNOWN, InputError, UserError
+from wirefault.core.errors import UNKNOWN, InputError
 from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.engine import LocalEngine, RunControl
 from wirefault.experiments.evidence import AlteredError
 from wirefault.experiments.plan import plan_plain_run
-from wirefault.experiments.recorded import RecordedArm, Recording, recording_of
+from wirefault.experiments.recorded import RecordedArm, Recording, stored_recording
 from wirefault.experiments.run_experiment import run_experiment
-from wirefault.experiments.saved import SavedExperiment, load_saved
+from wirefault.experiments.saved import SavedExperiment
 from wirefault.faults.sets.presets import find_set
 from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error
@@ -112,7 +112,7 @@ def run_in_own_lab(
         for line in (*loaded.problems, *loaded.notes):
             print_to_stderr(f"warning: {line}")
         show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=False)
-    run_id, recording = saved.experiment_id, _recording(saved)
+    run_id, recording = saved.experiment_id, stored_recording(saved)
     if code == 0 and how.fail_on is not None:
         code = ending_of(recording, how.fail_on)
     if (configuration.logs / "runs" / run_id).exists():
@@ -123,18 +123,6 @@ def run_in_own_lab(
             for arm in recording.arms.values() if recording else ():
                 show_why(plain_console(stderr=how.as_json), arm)
     return CompletedRun(code, saved, recording)
-
-
-def _recording(saved: SavedExperiment) -> Recording | None:
-    """What was recorded, by the stored plan, which has no secrets; what was judged is not judged again.
-
-    None if it cannot be read.
-    """
-    try:
-        stored = load_saved(saved.logs, saved.experiment_id, saved.plan.configuration.environ)
-    except (UserError, OSError):  # the line about the page says why
-        return None
-    return recording_of(replace(stored, facts=saved.facts))
 
 
 def ending_of(recording: Recording | None, fail_on: FailOn) -> int:

@@ -14,7 +14,13 @@ from rich.text import Text
 from wirefault.cli.recorded import print_object
 from wirefault.core.errors import InputError, UserError
 from wirefault.experiments.arms import ArmHistory
-from wirefault.experiments.recorded import RecordedArm, Recording, harm_beside_verdict, recording_of
+from wirefault.experiments.recorded import (
+    RecordedArm,
+    Recording,
+    harm_beside_verdict,
+    recording_of,
+    stored_recording,
+)
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in
 from wirefault.experiments.run_tournament import TournamentResult
 from wirefault.experiments.saved import SavedExperiment
@@ -147,6 +153,7 @@ def show_page(saved: SavedExperiment, recording: Recording | None = None) -> Non
     from wirefault.report.page.write import page_line  # the template engine is slow to import
     from wirefault.report.telemetry.export import export, is_wanted
 
+    recording = recording or stored_recording(saved)
     print_to_stderr(page_line(saved.logs, saved.experiment_id, saved.plan.configuration.environ, recording))
     if is_wanted(os.environ):
         try:

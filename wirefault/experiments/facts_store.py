@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from msgspec import Struct, convert, to_builtins
 
 from wirefault.core.files import read_shared, replace_shared
 from wirefault.experiments.assertions.on_arm import needs_users_code
@@ -20,19 +19,15 @@ from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.judge import RunJudgement
 
 _PACKAGE = Path(__file__).parents[1]
-# of the judgements that a store remembers
-_MAX_EPISODES = 4000
+# of the judgements that a store remembers, and of those that it remembers for a page
+_MAX_EPISODES, _MAX_SHOWN_EPISODES = 400, 4000
 
 
-@dataclass(frozen=True)
-class _CachedFacts:
+class _CachedFacts(Struct, frozen=True):
     """Cached facts; ``of`` identifies their inputs."""
 
     of: str
     facts: RunFacts
-
-
-_CACHED_FACTS = TypeAdapter(_CachedFacts)
 
 
 class FactsStore:
@@ -49,19 +44,22 @@ class FactsStore:
         self._trusted = trusted
         self._facts: dict[str, _CachedFacts] = {}
         self.keeps_judgements = False
-        """Whether ``judgement`` is going to be called for the runs whose facts are read."""
-        self._judgements: dict[str, RunJudgement] = {}
+        """Whether ``judgement`` is going to be called for all runs whose facts are read."""
+        self._judgements: dict[str, tuple[str, RunJudgement]] = {}
 
     def judgement(self, run_id: str) -> RunJudgement:
-        """The judgement of a run without its control; one that its facts were computed from is taken once.
+        """Return the judgement of a run without its control, made once while there is room for it.
 
         Raises ``HistoryError``, ``ValueError`` or ``OSError`` if it cannot be read.
         """
-        judgement = self._judgements.pop(run_id, None)
-        return self._judge(run_id) if judgement is None else judgement
-
-    def _judge(self, run_id: str) -> RunJudgement:
-        return judged_run(run_id, read_history(self._logs, run_id).events())
+        state = _state_of(self._logs / "runs" / run_id)
+        known, judgement = self._judgements.get(run_id, ("", None))
+        if judgement is None or known != state:
+            judgement = judged_run(run_id, read_history(self._logs, run_id).events())
+            remembered = sum(len(each.episodes) for _, each in self._judgements.values())
+            if remembered < (_MAX_SHOWN_EPISODES if self.keeps_judgements else _MAX_EPISODES):
+                self._judgements[run_id] = state, judgement
+        return judgement
 
     def read(self, run_id: str, entries: Sequence[AssertionEntry]) -> RunFacts:
         """The facts of a run. An unreadable run has no episodes and a ``problem``."""
@@ -74,27 +72,18 @@ class FactsStore:
         if keep and run_id in self._facts and self._facts[run_id].of == worked_out_from:
             return self._facts[run_id].facts
         try:
-            judgement = self._judge(run_id)
-            facts = facts_in(run_id, judgement, entries, self.runs_code)
+            facts = facts_in(run_id, self.judgement(run_id), entries, self.runs_code)
         except (HistoryError, ValueError, OSError) as error:
             problem = f"the history of {run_id} cannot be read: {error}"
             return RunFacts(run_id, problem=problem, is_readable=False)
-        if self.keeps_judgements:
-            self._remember(run_id, judgement)
         if keep:
             self._facts[run_id] = _CachedFacts(worked_out_from, facts)
         return facts
 
-    def _remember(self, run_id: str, judgement: RunJudgement) -> None:
-        self._judgements[run_id] = judgement
-        while len(self._judgements) > 1 and sum(map(_size, self._judgements.values())) > _MAX_EPISODES:
-            del self._judgements[next(iter(self._judgements))]
-
     def write(self) -> None:
         """Write the facts of all runs that were read. Raises ``OSError``."""
         for run_id, cached in self._facts.items():
-            # not `dump_json`, which writes an infinite bound as null
-            data = json.dumps(_CACHED_FACTS.dump_python(cached, exclude_defaults=True), separators=(",", ":"))
+            data = json.dumps(to_builtins(cached), separators=(",", ":"))  # msgspec has null for infinity
             replace_shared(self._logs, self._path(run_id), data.encode())
 
     def _path(self, run_id: str) -> Path:
@@ -102,13 +91,10 @@ class FactsStore:
 
     def _read_file(self, run_id: str) -> _CachedFacts | None:
         try:
-            return _CACHED_FACTS.validate_json(read_shared(self._logs, self._path(run_id), MAX_HISTORY_BYTES))
-        except (OSError, ValidationError):
+            data = read_shared(self._logs, self._path(run_id), MAX_HISTORY_BYTES)
+            return convert(json.loads(data), _CachedFacts)
+        except (OSError, ValueError, RecursionError):
             return None
-
-
-def _size(judgement: RunJudgement) -> int:
-    return len(judgement.episodes)
 
 
 def _state_of(run: Path) -> str:

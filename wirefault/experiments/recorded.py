@@ -259,6 +259,18 @@ def recording_of(saved: SavedExperiment) -> Recording:
     return Recording(saved.experiment_id, arms, saved.evidence, saved)
 
 
+def stored_recording(saved: SavedExperiment) -> Recording | None:
+    """What was recorded, by the stored plan, which has no secrets; what was judged is not judged again.
+
+    None if it cannot be read.
+    """
+    try:
+        stored = load_saved(saved.logs, saved.experiment_id, saved.plan.configuration.environ)
+    except (UserError, OSError):  # the line about the page says why
+        return None
+    return recording_of(replace(stored, facts=saved.facts))
+
+
 def harm_beside_verdict(saved: SavedExperiment) -> Iterator[str]:
     """Yield the harmful findings of an experiment that held: its hypothesis does not ask about them."""
     for name, arm in recording_of(saved).arms.items():
