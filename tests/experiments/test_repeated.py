@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
+from tests.support import replace
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts, FindingFacts
 from wirefault.experiments.measures import measures_of

@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.faults.planned_errors import PlannedError, plan_error
 from tests.support import replace
+from tests.judging.oracle.histories import fault_met
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
@@ -190,5 +191,4 @@ class SyntheticRun:
 
 
 def _fault_met(error: PlannedError) -> FaultMet:
-    evidence = {"kind": error.kind, "status": error.status}
-    return FaultMet("", error.kind, True, shows={"status": error.status, "digest": ""}, evidence=evidence)
+    return fault_met(error.kind, error.status)

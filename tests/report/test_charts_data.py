@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judging.oracle.histories import exchange
+from tests.judging.oracle.histories import exchange, fault_met
 from tests.report.synthetic import START, SyntheticRun
 from tests.support import replace
 from wirefault.core.spans import Span
@@ -14,7 +14,6 @@ from wirefault.history.events import (
     EpisodeJudged,
     EpisodeStarted,
     Exchange,
-    FaultMet,
     RunStarted,
     ToolTry,
     ToxicsChanged,
@@ -54,7 +53,6 @@ def _try(error=None, status=200, ms=5.0, number=1, route="proxy"):
 
 
 def _exchange(kind):
-    fault_met = FaultMet("", kind, True, shows={"status": 503})
     return Exchange(
         101.0,
         "001",
@@ -69,7 +67,7 @@ def _exchange(kind):
         1,
         fingerprint="f",
         forwarded=False,
-        faults=[fault_met],
+        faults=[fault_met(kind)],
     )
 
 
@@ -125,7 +123,7 @@ def test_http_error_is_caused_by_gateway():
 
 
 def test_http_error_is_not_caused_by_delay():
-    slow = FaultMet("slow", "delay", True, delay_ms=300.0, shows={"delay_ms": 300.0})
+    slow = fault_met("delay", id="slow", delay_ms=300.0, shows={"delay_ms": 300.0})
     injected = _exchange("overloaded")
     both = replace(injected, faults=[*injected.faults, slow])
     assert _only_try(_try("http_503", 503, ms=305.0), both).cause == "other_error"

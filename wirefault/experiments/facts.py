@@ -10,6 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import Struct
+
 from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import OfEpisode, assert_on_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
@@ -117,8 +119,7 @@ def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
     return CountingRuns(source, invalid, tuple(superseded))
 
 
-@dataclass(frozen=True)
-class Usage:
+class Usage(Struct, frozen=True, omit_defaults=True):
     """Time that the model's replies took."""
 
     replies: int = 0
@@ -135,8 +136,7 @@ _NOTHING_FAILED = EpisodeOutages((), whole=True)
 _NO_USAGE = Usage()
 
 
-@dataclass(frozen=True)
-class FindingFacts:
+class FindingFacts(Struct, frozen=True, omit_defaults=True):
     """A kind of finding; ``writes``: the repeated writes (``WriteCount.same``) that it is about."""
 
     severity: Severity
@@ -144,8 +144,7 @@ class FindingFacts:
     writes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class EpisodeFacts:
+class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     """The facts of one episode.
 
     ``ended``: it was judged during its run. ``why``: reason of the outcome ``invalid``; ``invalid``: the
@@ -211,8 +210,7 @@ def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, se
     return planned
 
 
-@dataclass(frozen=True)
-class RunFacts:
+class RunFacts(Struct, frozen=True, omit_defaults=True):
     """The facts of one run.
 
     ``problem``: why it is unreadable or ended early; empty if complete. ``invalid_because``: see ``Summary``.

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+
+from msgspec import Struct
 
 from wirefault.experiments.expression import Truth
 from wirefault.experiments.outages import has_failed, operation_of
@@ -21,14 +23,13 @@ from wirefault.judging.usage import usage_of
 from wirefault.settings.budgets import Price
 
 
-@dataclass(frozen=True)
-class FailedCalls:
+class FailedCalls(Struct, frozen=True, omit_defaults=True):
     """The logical calls of an episode of which at least one request failed."""
 
     calls: int = 0
     requests: int = 0
     """For these calls."""
-    repeated_by: Mapping[Layer, int] = field(default_factory=dict)
+    repeated_by: Mapping[Layer, int] = {}
     whole: bool = True
     """Whether it is known which requests failed, and which were for the same."""
 
@@ -43,8 +44,7 @@ class FailedCalls:
         )
 
 
-@dataclass(frozen=True)
-class LogicalCall:
+class LogicalCall(Struct, frozen=True, omit_defaults=True):
     """One logical call as the subject saw it, all of its tries together."""
 
     link: str
@@ -55,8 +55,7 @@ class LogicalCall:
     """From the start of its first try to the end of its last one."""
 
 
-@dataclass(frozen=True)
-class FailedTries:
+class FailedTries(Struct, frozen=True, omit_defaults=True):
     """The failed tries of an episode: all tries of a call but the one that worked, if one did."""
 
     failed: int = 0

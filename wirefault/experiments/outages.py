@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec import Struct
+
 from wirefault.dialects.mcp import read_message
 from wirefault.experiments.expression import Bounds, Truth
 from wirefault.history.events import (
@@ -63,11 +65,10 @@ class Interruption:
     """The faults injected into the first failed request, or the toxics on its link; empty without any."""
 
 
-@dataclass(frozen=True)
-class EpisodeOutages:
+class EpisodeOutages(Struct, frozen=True, omit_defaults=True):
     """``whole``: the list is complete, since no request is hidden and each one's success is known."""
 
-    outages: Sequence[Interruption]
+    outages: tuple[Interruption, ...]
     whole: bool
 
 
@@ -80,7 +81,7 @@ def _trace_outages(trace: EpisodeTrace) -> EpisodeOutages:
     if not any(map(_may_be_failure, trace.events)):  # joining the requests takes longer
         return EpisodeOutages((), whole=True)
     outages = outages_of(trace.requests, _end_of(trace), lambda request: _fault_in(request, trace))
-    return EpisodeOutages(outages, _is_whole(trace))
+    return EpisodeOutages(tuple(outages), _is_whole(trace))
 
 
 def _fault_in(request: Request, trace: EpisodeTrace) -> str:

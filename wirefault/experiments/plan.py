@@ -225,7 +225,7 @@ def levels_of(plan: ExperimentPlan, levels: Sequence[float]) -> list[PlannedArm]
 def _at_level(arm: PlannedArm, level: float) -> PlannedArm:
     variant = name_before_perturbation(arm.name)
     name = perturbed_name(f"{variant}-x{level:g}", arm.perturbation)
-    return replace(at_dose(arm, level), name=name, variant=variant, level=level)
+    return structs.replace(at_dose(arm, level), name=name, variant=variant, level=level)
 
 
 def stressed(plan: ExperimentPlan, levels: Sequence[PlannedArm]) -> ExperimentPlan:

@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.assertions.on_arm import OfEpisode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
@@ -86,7 +88,7 @@ def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFac
         for difference in differences(episode.conduct, calm)
     )
     kinds = (FindingFacts(each.severity, each.rule) for each in findings if each.severity != "note")
-    return replace(
+    return structs.replace(
         episode,
         differences=findings,
         findings=episode.findings + len(findings),
@@ -103,7 +105,7 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
     beside = [(write, _Beside.of(write, episode.writes, calm)) for write in episode.writes]
     usual = [write for write, control_counts in beside if control_counts.is_usual(write)]
     sames = {write.same for write in usual}
-    episode = replace(
+    episode = structs.replace(
         episode,
         usual=tuple(write.same for write in usual),
         kinds=tuple(each for each in episode.kinds if sames.isdisjoint(each.writes)),
@@ -114,9 +116,9 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
     repeats = [repeat for write, counts in beside if (repeat := _repeat(write, counts)) is not None]
     certain = [repeat.text for repeat in repeats if repeat.certain]
     if certain:
-        return replace(episode, outcome="duplicate", repeated="; ".join(certain))
+        return structs.replace(episode, outcome="duplicate", repeated="; ".join(certain))
     perhaps = [*filter(None, [episode.unseen_writes]), *(repeat.text for repeat in repeats)]
-    return replace(episode, perhaps_repeated="; ".join(perhaps))
+    return structs.replace(episode, perhaps_repeated="; ".join(perhaps))
 
 
 def _of_prompt(episode: EpisodeFacts, control: ArmFacts) -> list[EpisodeFacts]:

@@ -24,6 +24,7 @@ from tests.support import replace
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import ASSERTIONS, AssertionEntry, parse_assertion
 from wirefault.history.events import WentPastLab
+from wirefault.wiring.links import Link
 
 ROME = view(ended(ended_by="text", response="It is Rome"))
 REPORT = view(ended("done", answer="It is Rome"))
@@ -35,14 +36,14 @@ MUTE_CRASH = view(ended(ended_by="exception"))
 
 PAST_LAB = WentPastLab(104.0, "001", 1, "10.0.0.1", 443, "tcp", "agent", 1)
 LINKS = [
-    {"name": "model", "upstream": "scripted", "dialect": "openai_chat"},
-    {"name": "shop", "upstream": "http://127.0.0.1:9000", "dialect": "mcp"},
-    {"name": "spare", "upstream": "http://127.0.0.1:9001"},
+    Link("model", "scripted", "openai_chat"),
+    Link("shop", "http://127.0.0.1:9000", "mcp"),
+    Link("spare", "http://127.0.0.1:9001"),
 ]
 WITHOUT_MODEL = LINKS[1:]
 
 
-def opaque(*events: Any, links: list[dict[str, Any]] | None = None) -> EpisodeView:
+def opaque(*events: Any, links: list[Link] | None = None) -> EpisodeView:
     """An episode of a subject without a call record."""
     return view(*events, recorded=False, links=LINKS if links is None else links)
 
@@ -77,7 +78,7 @@ BY_MODEL = opaque(
     model_request(105.0, reply_body=reply(("send", {"to": "bob"}))),
 )
 BY_MCP = opaque(over_mcp("find", {}), over_mcp("send", {"to": "bob"}, 105.0), links=WITHOUT_MODEL)
-FUNCTIONS = [*WITHOUT_MODEL, {"name": "functions", "upstream": "python"}]
+FUNCTIONS = [*WITHOUT_MODEL, Link("functions", "python")]
 
 
 def of_function(name: str, arguments: dict[str, Any], at: float = 103.0, **more: Any) -> Any:

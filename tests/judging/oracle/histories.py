@@ -77,7 +77,8 @@ def fault_met(kind="unavailable", status=503, id="", digest="", **more):
     shows = {"status": status, "digest": digest}
     evidence = {"kind": kind, "status": status}
     fields = {"id": id, "kind": kind, "injected": True, "shows": shows, "evidence": evidence}
-    return FaultMet(**fields | {"causes": sorted_kinds(REGISTRY[kind].can_cause)} | more)
+    causes = sorted_kinds(REGISTRY[kind].can_cause) if kind in REGISTRY else []
+    return FaultMet(**fields | {"causes": causes} | more)
 
 
 def exchange(link="message", ms=2.0, status=200, fault=None, complete=(True, True), **more):

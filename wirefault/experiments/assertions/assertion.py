@@ -21,17 +21,21 @@ class Figure:
     events.
     """
 
-    bounds: Bounds
+    low: float
+    high: float
     evidence: tuple[str, ...] = ()
     gap: str = ""
 
     @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.low, self.high)
+
+    @property
     def text(self) -> str:
         """For people."""
-        low, high = self.bounds.low, self.bounds.high
-        if low == high:
-            return f"{low:g}"
-        return f"{low:g} or more" if high == math.inf else f"{low:g} to {high:g}"
+        if self.low == self.high:
+            return f"{self.low:g}"
+        return f"{self.low:g} or more" if self.high == math.inf else f"{self.low:g} to {self.high:g}"
 
     def at_most(self, limit: float) -> Truth:
         """Whether it is certainly at most the limit."""
@@ -44,18 +48,16 @@ class Figure:
 
 def figure_of(low: float, evidence: Iterable[str] = (), gap: str = "") -> Figure:
     """A figure; only a lower bound if there is a gap."""
-    return Figure(Bounds(low, math.inf if gap else low), tuple(dict.fromkeys(evidence)), gap)
+    return Figure(low, math.inf if gap else low, tuple(dict.fromkeys(evidence)), gap)
 
 
 def total(figures: Iterable[Figure], others: str = "") -> Figure:
     """The sum. ``others`` says why further, unknown figures belong to it; empty if none do."""
-    summed, evidence, gap = exactly(0), list[str](), others
-    for figure in figures:
-        summed += figure.bounds
-        evidence += figure.evidence
-        gap = gap or figure.gap
-    bounds = Bounds(summed.low, math.inf) if others else summed
-    return Figure(bounds, tuple(dict.fromkeys(evidence)), gap)
+    summed = list(figures)
+    high = math.inf if others else sum(figure.high for figure in summed)
+    evidence = dict.fromkeys(id for figure in summed for id in figure.evidence)
+    gap = next(filter(None, (others, *(figure.gap for figure in summed))), "")
+    return Figure(sum(figure.low for figure in summed), high, tuple(evidence), gap)
 
 
 Over = Literal["episode", "arm"]

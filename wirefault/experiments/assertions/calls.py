@@ -18,7 +18,7 @@ from wirefault.experiments.assertions.statement import (
     counted_tokens,
     ids_of,
 )
-from wirefault.experiments.expression import Bounds, Duration, Truth, every
+from wirefault.experiments.expression import Duration, Truth, every
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
 
@@ -68,7 +68,7 @@ class ToolWasCalled(SummableLimit):
         if gap or not unclear:
             return figure
         gap = f"the arguments of {unclear} calls are not in the history whole"
-        return Figure(Bounds(len(sure), len(sure) + unclear), figure.evidence, gap)
+        return Figure(len(sure), len(sure) + unclear, figure.evidence, gap)
 
     def check(self, view: EpisodeView) -> CheckResult:
         """Without a call of the tool, name the called tools: the name may be misspelt."""
@@ -176,13 +176,13 @@ def _repeated_on_the_wire(view: EpisodeView) -> Figure:
     unclear = sum(request.same is None for request in view.requests)
     if unclear:
         gap = f"what {unclear} requests asked for is not in the history (BODIES)"
-        return Figure(Bounds(answered, max(len(most_sent), answered) + unclear), evidence, gap)
+        return Figure(answered, max(len(most_sent), answered) + unclear, evidence, gap)
     if view.unseen():
         return figure_of(answered, evidence, view.unseen())
     gap = (
         "" if answered == len(most_sent) else "requests that failed and were sent again may have been retries"
     )
-    return Figure(Bounds(answered, len(most_sent)), evidence, gap)
+    return Figure(answered, len(most_sent), evidence, gap)
 
 
 class NoTokenBurst(Limit):

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 from wirefault.core.errors import nearest
 from wirefault.experiments.assertions.assertion import Figure, SummableLimit, figure_of
 from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.expression import Bounds, Expression, ExpressionError, exactly, parse_expression
+from wirefault.experiments.expression import Expression, ExpressionError, parse_expression
 from wirefault.experiments.outages import has_failed
 from wirefault.history.events import Exchange
 from wirefault.judging.checker import CheckResult
@@ -76,7 +76,7 @@ def _largest_call(view: EpisodeView) -> Figure:
 
 
 def _seconds(view: EpisodeView) -> Figure:
-    return Figure(exactly(view.seconds), (view.last_end.id,))
+    return Figure(view.seconds, view.seconds, (view.last_end.id,))
 
 
 def _model_calls(view: EpisodeView) -> Figure:
@@ -93,7 +93,7 @@ def _failed_calls(view: EpisodeView, link: str) -> Figure:
     if not unclear or unseen:
         return figure
     gap = f"whether {unclear} replies reached the subject is unknown"
-    return Figure(Bounds(len(failed), len(failed) + unclear), figure.evidence, gap)
+    return Figure(len(failed), len(failed) + unclear, figure.evidence, gap)
 
 
 def _faults_delivered(view: EpisodeView, link: str, kind: str) -> Figure:
@@ -106,7 +106,7 @@ def _faults_delivered(view: EpisodeView, link: str, kind: str) -> Figure:
         for request in view.requests
         if request.fault_kinds and kind in ("", *request.fault_kinds) and link in ("", request.link_name)
     ]
-    return Figure(Bounds(sure, sure + unclear), tuple(ids_of(faulted)), gap)
+    return Figure(sure, sure + unclear, tuple(ids_of(faulted)), gap)
 
 
 _Measured = Callable[[EpisodeView, str, str], Figure]

@@ -143,7 +143,7 @@ def plan_pairs(source: SearchSource, doses: Mapping[str, Sequence[float]], repea
     terms["failures"] = list(source.failures)
     # the control needs several episodes also where a row has one
     episodes = max(each, _MIN_CONTROLS)
-    return planned_search(plan, replace(base, settings=settings), "pairs", terms, episodes)
+    return planned_search(plan, structs.replace(base, settings=settings), "pairs", terms, episodes)
 
 
 def write_rows(source: SearchSource, plan: ExperimentPlan, target: Path) -> None:

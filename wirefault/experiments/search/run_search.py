@@ -7,8 +7,10 @@ gives its answer again from the recorded episodes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
+
+from msgspec import structs
 
 from wirefault.core.errors import UNKNOWN, InputError
 from wirefault.experiments.engine import RunControl, RunGrownArm
@@ -242,9 +244,9 @@ class _LimitSteps:
 def dosed_arm(base: PlannedArm, of: str, dose: float) -> PlannedArm:
     """The arm at that dose of ``level`` or of a number of one fault. Raises ``ValueError``."""
     if of == LEVEL:
-        return replace(at_dose(base, dose), name=f"{base.name}-x{dose:g}", level=dose, capped=())
+        return structs.replace(at_dose(base, dose), name=f"{base.name}-x{dose:g}", level=dose, capped=())
     settings = with_number(base.settings, number_field(base.settings, of), dose)
-    return replace(base, name=f"{base.name}-{dose:g}", settings=settings)
+    return structs.replace(base, name=f"{base.name}-{dose:g}", settings=settings)
 
 
 class _MinimiseSteps:
@@ -279,7 +281,7 @@ class _MinimiseSteps:
             return False
         names = self._names()
         name = names.get(ask.faults, f"set-{len(names)}")
-        arm = self.trials.arms.get(name) or replace(
+        arm = self.trials.arms.get(name) or structs.replace(
             self._base, name=name, settings=with_faults(self._base.settings, ask.faults)
         )
         self.trials.run(arm, self.trials.next_keys(name, ask.episodes))
@@ -334,7 +336,7 @@ class _ExplainSteps:
         left = [name for name in before if not self.trials.episodes(name)]  # of an interrupted step
         new = [f"set-{number}-{len(before) + place + 1}" for place in range(ask.episodes - len(left))]
         for name in (*left, *new):
-            self.trials.run(replace(self._base, name=name, settings=settings), [self._key])
+            self.trials.run(structs.replace(self._base, name=name, settings=settings), [self._key])
         came = [failed for name in (*before, *new) for failed in self.trials.failed(name)]
         text = ", ".join(each for each in self._faults if each in ask.faults) or "no faults"
         self.trials.say(f"with {text}: {sum(came)} of {len(came)} times the same outcome")
@@ -373,7 +375,7 @@ class _PairSteps:
         row = self._rows[name]
         settings = with_row(self._base.settings, self._factors, row)
         keys = [prompt.key for prompt in self.trials.saved.plan.prompts[: self._each]]
-        self.trials.run(replace(self._base, name=name, settings=settings), keys)
+        self.trials.run(structs.replace(self._base, name=name, settings=settings), keys)
         failed = self.trials.failed(name)
         text = ", ".join(each.text(row[each.id]) for each in self._factors if each.id in row)
         self.trials.say(f"{name}: {sum(failed)} of {len(failed)} failed with {text}")

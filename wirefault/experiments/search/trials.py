@@ -208,8 +208,10 @@ def search_plan(
     chosen = faulted[arm] if arm else next(iter(faulted.values()))
     # without shadows, since the arms are unknown yet; without assertions: a search asks about outcomes
     calm = plan.configuration.settings.model_copy(update={"shadow": ""})
-    control = replace(next(each for each in plan.arms if each.name == CONTROL), episodes=(), settings=calm)
-    return replace(plan, arms=(control,)), replace(chosen, hypothesis=(), assertions=(), capped=())
+    control = structs.replace(
+        next(each for each in plan.arms if each.name == CONTROL), episodes=(), settings=calm
+    )
+    return replace(plan, arms=(control,)), structs.replace(chosen, hypothesis=(), assertions=(), capped=())
 
 
 def planned_search(
