@@ -10,7 +10,7 @@ import pytest
 from tests.judging.oracle.histories import exchange
 from wirefault.core.identity import fingerprint
 from wirefault.dialects.http import Request
-from wirefault.experiments.schedules import Try, compared_schedules, drawn_faults
+from wirefault.experiments.run_tournament import Try, compared_schedules, drawn_faults
 from wirefault.faults.matching.matcher import FaultMatcher, IncomingTry
 from wirefault.faults.plan import plan_try
 from wirefault.faults.registry import REGISTRY

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.planned_errors import PlannedError, plan_error
-from tests.support import replace
 from tests.judging.oracle.histories import fault_met
+from tests.support import replace
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,15 @@ from wirefault.experiments.index import saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
-from wirefault.experiments.schedules import compared_schedules, drawn_faults
-from wirefault.experiments.tournament import Contestant, Table, table_of
+from wirefault.experiments.tournament import Contestant, Schedules, Table, table_of
+from wirefault.history.events import AttemptArmed, Event, Exchange
 from wirefault.history.reader import HistoryError, read_run
 
 _FIRST_ROUND = 8
 """Episodes of an arm in the first round; with fewer no difference is decided."""
 _GROWTH = 1.5
+Try = tuple[str, ...]
+"""Episode, attempt, link, fingerprint, call and try: everything but the seed that a draw is keyed by."""
 
 
 def agent_of(plan: ExperimentPlan) -> str:
@@ -211,3 +214,34 @@ def _rounds(plan: ExperimentPlan) -> Iterator[int]:
         wanted = max(_FIRST_ROUND, _GROWTH * end)
         end = min(count, -(-int(wanted) // passes) * passes)
         yield end
+
+
+def drawn_faults(events: Iterable[Event]) -> dict[Try, tuple[str, ...]]:
+    """Return the faults that were drawn for each try, and the toxics of each attempt. Budgets are left out:
+    what they refuse depends on what came before.
+    """
+    drawn: dict[Try, tuple[str, ...]] = {}
+    for event in events:
+        if isinstance(event, Exchange):
+            names = (event.episode, event.attempt, event.link, event.fingerprint, event.call, event.try_)
+            faults = sorted(fault.id or fault.kind for fault in event.faults if not fault.of_budget)
+            drawn[tuple(map(str, names))] = tuple(faults)
+        elif isinstance(event, AttemptArmed):
+            toxics = sorted(f"{toxic.kind} on {toxic.link}" for toxic in event.toxics)
+            drawn[event.episode, str(event.attempt)] = tuple(toxics)
+    return drawn
+
+
+def compared_schedules(arms: Mapping[str, Mapping[Try, Sequence[str]]]) -> Schedules:
+    """Compare the arms, by name, on every call that at least two of them made."""
+    made: defaultdict[Try, dict[str, Sequence[str]]] = defaultdict(dict)
+    for name, drawn in arms.items():
+        for call, faults in drawn.items():
+            made[call][name] = faults
+    shared = {call: by_arm for call, by_arm in made.items() if len(by_arm) > 1}
+    different = [
+        f"{' '.join(call)}: {'; '.join(f'{name} {list(faults)}' for name, faults in by_arm.items())}"
+        for call, by_arm in shared.items()
+        if len(set(map(tuple, by_arm.values()))) > 1
+    ]
+    return Schedules(len(shared), different)
