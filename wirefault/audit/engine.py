@@ -145,7 +145,7 @@ class _Audit:
         assert result.clean is not None
         clean = result.clean
         result.patience = self._options.patience_after(clean)
-        result.asks = list(plan_asks(self._options.asked, clean.calls))
+        result.asks = list(plan_asks(self._options.chosen, clean.calls))
         result.sequential = clean.varies
         self._plan_faults()
         if not clean.calls:

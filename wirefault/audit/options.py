@@ -49,7 +49,7 @@ class AuditOptions(Struct, frozen=True, omit_defaults=True):
     """A shell command before each run, which puts the world back; runs are then made one after another."""
 
     @property
-    def asked(self) -> list[Question]:
+    def chosen(self) -> list[Question]:
         """Return the questions. Raises ``KeyError`` for an unknown name."""
         return [QUESTIONS[name] for name in self.questions]
 
@@ -64,8 +64,8 @@ class AuditOptions(Struct, frozen=True, omit_defaults=True):
 
     def save(self, saved: SavedExperiment) -> None:
         """Keep the options beside the plan. Raises ``OSError``."""
-        kept = replace(self, resumed=False, reset="")
-        replace_shared(saved.logs, saved.folder / _OPTIONS, encode(kept))
+        stored = replace(self, resumed=False, reset="")
+        replace_shared(saved.logs, saved.folder / _OPTIONS, encode(stored))
 
 
 def load_options(saved: SavedExperiment) -> AuditOptions:
@@ -73,7 +73,7 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
     path = saved.folder / _OPTIONS
     try:
         options = _read_options(saved.logs, path)
-        _ = options.asked  # questions of another version
+        _ = options.chosen  # questions of another version
     except FileNotFoundError:
         raise InputError(
             f"{saved.experiment_id} is not an audit: wirefault run --resume continues it"

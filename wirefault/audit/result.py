@@ -94,7 +94,7 @@ def read_audit(saved: SavedExperiment) -> AuditResult:
         raise InputError(f"{saved.experiment_id}: its clean runs did not complete")
     clean = result.clean = CleanRuns([views[key] for key in keys])
     result.patience = options.patience_after(clean)
-    result.asks = list(plan_asks(options.asked, clean.calls))
+    result.asks = list(plan_asks(options.chosen, clean.calls))
     for ask in result.asks:
         runs = [views[key] for number in (1, 2, 3) if (key := question_key(ask, number)) in views]
         if runs:

@@ -339,7 +339,7 @@ def _plan(
 
 def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_on: FailOn) -> int:
     """Keep the result, show it, and return the exit code."""
-    not_asked = _not_asked(result, how.asked)
+    not_asked = _not_asked(result, how.chosen)
     document = audit_as_json(result, not_asked)
     if result.clean is not None and not result.code:
         result.saved.write_plan()

@@ -132,7 +132,7 @@ def _again(saved: SavedExperiment) -> str:
     if _is_scripted(saved):
         words.append("--scripted")
     known = [question for question in QUESTIONS.values() if not question.needs_resume]
-    names = {question.name for question in options.asked if not question.needs_resume}
+    names = {question.name for question in options.chosen if not question.needs_resume}
     if names == {question.name for question in known}:
         words.append("--all")
     elif names != {question.name for question in known if question.default}:
