@@ -6,10 +6,9 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from msgspec.json import decode, encode
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import UnsafeFileError, read_shared, replace_shared
@@ -19,8 +18,6 @@ from wirefault.memory.episodes import Episode
 FOLDER = "memory"
 _FILE, _MARKS = "memory.sqlite", "outcomes.json"
 _MAX_MARKS_BYTES = 1024 * 1024
-_EPISODES = TypeAdapter(Episode)
-_OWN_OUTCOMES = TypeAdapter(dict[str, str])
 _TABLES = """
 CREATE TABLE IF NOT EXISTS sources (source TEXT PRIMARY KEY, problem TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS episodes (
@@ -56,7 +53,7 @@ class Memory:
                 each.subject,
                 each.outcome,
                 each.result,
-                json.dumps(asdict(each), ensure_ascii=False, separators=(",", ":")),
+                encode(each).decode(),
             )
             for each in episodes
         ]
@@ -76,8 +73,8 @@ class Memory:
         with self._opened() as database:
             rows = database.execute("SELECT episode FROM episodes ORDER BY time, rowid").fetchall()
             try:
-                return [_EPISODES.validate_json(row["episode"]) for row in rows]
-            except ValidationError:
+                return [decode(row["episode"], type=Episode) for row in rows]
+            except ValueError:
                 raise self._unusable("it is from another version") from None
 
     def sources(self) -> list[str]:
@@ -88,10 +85,11 @@ class Memory:
     def own_outcomes(self) -> dict[str, str]:
         """The outcomes that the user gave to experiments and runs; they outlive a rebuild."""
         try:
-            return _OWN_OUTCOMES.validate_json(read_shared(self._logs, self._marks, _MAX_MARKS_BYTES))
+            data = read_shared(self._logs, self._marks, _MAX_MARKS_BYTES)
+            return decode(data, type=dict[str, str])
         except FileNotFoundError:
             return {}
-        except (OSError, ValidationError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InputError(f"{self._marks}: cannot be read: {' '.join(str(error).split())}") from None
 
     def mark(self, source: str, outcome: str) -> None:
