@@ -18,7 +18,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from msgspec import Meta, Struct, structs, to_builtins
+from msgspec.json import decode, encode
 
 from wirefault.core.errors import UNKNOWN, InputError, UserError
 from wirefault.core.files import (
@@ -48,7 +49,7 @@ _ATTEMPTS = "attempts"
 _MAX_HASHED = 64 * 1024 * 1024
 
 State = Literal["signed", "whole", "in progress", "altered"]
-_Hex = Annotated[str, Field(pattern=r"^([0-9a-f]{2})*$")]
+_Hex = Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*\Z")]
 
 
 class AlteredError(UserError):
@@ -97,18 +98,14 @@ class Evidence:
             raise AlteredError(self.alterations)
 
 
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    size: Annotated[int, Field(ge=0, le=MAX_HISTORY_BYTES)]
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    size: Annotated[int, Meta(ge=0, le=MAX_HISTORY_BYTES)]
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}\Z")]
     lines: _Hex
     """Short hashes of the lines, to name the first altered one."""
 
 
-class _Manifest(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class _Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     id: str
     complete: bool
     files: Mapping[str, _File]
@@ -116,7 +113,7 @@ class _Manifest(BaseModel):
     signature: _Hex = ""
 
     def signed_bytes(self) -> bytes:
-        fields = self.model_dump(exclude={"key", "signature"})
+        fields = {"id": self.id, "complete": self.complete, "files": to_builtins(self.files)}
         return _PURPOSE + json.dumps(fields, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -136,8 +133,8 @@ def sign_recording(
     files |= {key: _described(_read(logs, path)) for key, path in paths.items() if key not in known}
     unsigned = _Manifest(id=name, complete=complete, files=files)
     signature = sign(unsigned.signed_bytes())
-    manifest = unsigned.model_copy(update={"key": signature.key, "signature": signature.value})
-    replace_shared(logs, folder / MANIFEST, (manifest.model_dump_json() + "\n").encode())
+    manifest = structs.replace(unsigned, key=signature.key, signature=signature.value)
+    replace_shared(logs, folder / MANIFEST, encode(manifest) + b"\n")
 
 
 def remove_signature(logs: Path, name: str) -> None:
@@ -159,11 +156,9 @@ def evidence_of(logs: Path, name: str) -> Evidence:
     except UnsafeFileError as error:
         return Evidence("altered", (f"{home / MANIFEST}:1: {error}",))
     try:
-        manifest = _Manifest.model_validate_json(data)
-    except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"][:3]))
-        reason = f"altered: not a manifest: {where} {error.errors()[0]['msg']}"
-        return Evidence("altered", (f"{home / MANIFEST}:1: {reason}",))
+        manifest = decode(data, type=_Manifest)
+    except (ValueError, RecursionError) as error:
+        return Evidence("altered", (f"{home / MANIFEST}:1: altered: not a manifest: {str(error)[:200]}",))
     signature = Signature(manifest.key, manifest.signature)
     if manifest.id != home.name or not is_signed(manifest.signed_bytes(), signature):
         return Evidence("altered", (f"{home / MANIFEST}:1: altered: the signature does not match",))
@@ -200,11 +195,11 @@ def is_of_this_user(logs: Path, name: str) -> bool:
     """
     home = _home(logs, name)
     try:
-        manifest = _Manifest.model_validate_json(_read(logs, home / MANIFEST, MAX_MANIFEST_BYTES))
+        manifest = decode(_read(logs, home / MANIFEST, MAX_MANIFEST_BYTES), type=_Manifest)
     except FileNotFoundError:
         is_lone = home.parent.name == "runs" and home.lstat().st_uid == os.geteuid()
         return is_lone and not evidence_of(logs, name).alterations
-    except (ValidationError, OSError):
+    except (ValueError, RecursionError, OSError):
         return False
     signed = is_signed(manifest.signed_bytes(), Signature(manifest.key, manifest.signature))
     return manifest.id == home.name and signed and manifest.key in {own_key(), *trusted_keys()}
