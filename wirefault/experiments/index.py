@@ -8,14 +8,14 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.json import decode
 
 from wirefault.core.errors import InputError
@@ -38,16 +38,49 @@ _ShownT = TypeVar("_ShownT", bound=Struct)
 _SETTLED_NS = 1_000_000_000
 
 
-@dataclass(frozen=True)
-class RunCost:
+class _Timing(Struct, frozen=True):
+    seconds: float
+    episodes: int
+    workers: int
+
+
+class RunCost(Struct, frozen=True):
     """Time of the last run of an experiment, with its episodes and workers."""
 
     experiment_id: str
     seconds: float
     episodes: int
     workers: int
-    estimates: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    estimates: Mapping[str, Mapping[str, float]] = {}
     """By arm: success rate and cost per episode, where known."""
+
+
+class _StoredCheck(Struct, frozen=True):
+    arm: str
+    statement: str
+    verdict: str
+    measured: dict[str, str]
+
+
+class _StoredArm(Struct, frozen=True):
+    arm: str
+    estimates: dict[str, float] = {}
+
+
+class StoredVerdict(Struct, frozen=True):
+    """The parts of ``verdict.json`` that lists, plans and trends read."""
+
+    title: str
+    verdict: str | None = None
+    worst: str | None = None
+    timing: _Timing | None = None
+    checks: list[_StoredCheck] = []
+    arms: list[_StoredArm] = []
+
+
+def read_verdict(folder: Path) -> StoredVerdict:
+    """Read the verdict of an experiment. Raises ``OSError``, or ``ValueError`` for another document."""
+    return convert(read_document(folder.parents[1], folder / VERDICT), StoredVerdict)
 
 
 def saved_ids(logs: Path) -> list[str]:
@@ -153,14 +186,14 @@ def stored_runs(logs: Path) -> Iterator[StoredRun]:
 def last_run_of(logs: Path, title: str) -> RunCost | None:
     """Timing of the last experiment with that title; None if unknown."""
     for experiment_id in reversed(saved_ids(logs)):
-        folder = logs / "experiments" / experiment_id
         try:
-            verdict = read_document(logs, folder / VERDICT)
-            if verdict["title"] == title and verdict["timing"]["episodes"]:
-                estimates = {arm["arm"]: arm.get("estimates", {}) for arm in verdict.get("arms", ())}
-                return RunCost(experiment_id, **verdict["timing"], estimates=estimates)
-        except (OSError, ValueError, KeyError, TypeError):  # from another version, or interrupted
+            verdict = read_verdict(logs / "experiments" / experiment_id)
+        except (OSError, ValueError):  # from another version, or interrupted
             continue
+        if verdict.title == title and verdict.timing and verdict.timing.episodes:
+            estimates = {arm.arm: arm.estimates for arm in verdict.arms}
+            timing = verdict.timing
+            return RunCost(experiment_id, timing.seconds, timing.episodes, timing.workers, estimates)
     return None
 
 
@@ -191,20 +224,19 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
     except (OSError, ValueError, KeyError, TypeError) as error:
         return ListedRun("unreadable", "-", tested, f"{PLAN}: {error}")
     try:
-        document = read_document(logs, folder / VERDICT)
-        verdict, worst = document["verdict"], document.get("worst")
+        stored = read_verdict(folder)
     except FileNotFoundError:  # killed before
-        verdict = worst = None
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        stored = StoredVerdict(title)
+    except (OSError, ValueError) as error:
         return ListedRun("unreadable", "-", tested, f"{VERDICT}: {error}")
-    return _in_words(str(verdict or "none yet"), worst, tested, title)
+    return _in_words(stored.verdict or "none yet", stored.worst, tested, title)
 
 
-def _in_words(verdict: str, worst: object, tested: str, title: str) -> ListedRun:
+def _in_words(verdict: str, worst: str | None, tested: str, title: str) -> ListedRun:
     if verdict in ("completed", "ended early"):  # no hypothesis decides
-        severity = str(worst or "").partition(":")[0]
+        severity = (worst or "").partition(":")[0]
         verdict = {"harmful": "harm found", "risky": "risk found"}.get(severity, verdict)
-    return ListedRun(verdict, "-" if worst is None else str(worst) or "none", tested, title)
+    return ListedRun(verdict, "-" if worst is None else worst or "none", tested, title)
 
 
 class _Begun(Struct):

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from wirefault.core.errors import UserError
-from wirefault.experiments.index import VERDICT, read_document, saved_ids, started_text
+from wirefault.experiments.index import VERDICT, read_verdict, saved_ids, started_text
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.reader import HistoryError
 from wirefault.judging.rates import Rate
@@ -111,25 +111,24 @@ def _point(saved: SavedExperiment) -> TrendPoint | None:
     if saved.evidence.alterations:
         return TrendPoint(saved.experiment_id, UNVERIFIED, {}, {}, tags)
     try:
-        document = read_document(saved.logs, saved.folder / VERDICT)
-        statements = {
-            (str(check["arm"]), str(check["statement"])): (
-                str(check["verdict"]),
-                ", ".join(f"{name} {value}" for name, value in check["measured"].items()),
-            )
-            for check in document["checks"]
-        }
-        verdict = document["verdict"]
+        stored = read_verdict(saved.folder)
     except FileNotFoundError:  # killed before
         return None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except ValueError as error:
         raise UserError(f"{saved.folder / VERDICT}: cannot be read: {error}") from None
-    if verdict is None:
+    if stored.verdict is None:
         return None
+    statements = {
+        (check.arm, check.statement): (
+            check.verdict,
+            ", ".join(f"{name} {value}" for name, value in check.measured.items()),
+        )
+        for check in stored.checks
+    }
     arms = [arm for arm in saved.plan.arms if saved.run_ids(arm)]
     success = {arm.name: saved.facts_of(arm).success for arm in arms}
     content = (
         frozenset(prompt.key for prompt in saved.plan.prompts),
         frozenset(arm.name for arm in saved.plan.arms),
     )
-    return TrendPoint(saved.experiment_id, str(verdict), statements, success, tags, content)
+    return TrendPoint(saved.experiment_id, stored.verdict, statements, success, tags, content)
