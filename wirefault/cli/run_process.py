@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from msgspec.json import decode
 from rich.console import Console
 
 from wirefault.core.errors import (
@@ -28,7 +29,7 @@ from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error, strip_control
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.lab.extra import require_packages
-from wirefault.lab.run_document import RunDocument, read_run_document
+from wirefault.lab.run_document import RunDocument
 from wirefault.report.console import ConsoleAudience
 from wirefault.report.next_command import print_why
 from wirefault.report.reproduce import as_user_named, command
@@ -55,7 +56,7 @@ from wirefault.wiring.prompts import (
 def main(path: str) -> int:
     """Execute the document and return the exit code, after one line for an error that is meant for people."""
     try:
-        document = read_run_document(Path(path))
+        document = decode(Path(path).read_bytes(), type=RunDocument)
     except FileNotFoundError:  # its files were removed
         sys.stderr.write("error: the launcher ended before the run began\n")
         return LAB_FAILED

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.json import decode, encode
+from msgspec.json import encode
 
 from wirefault.core.files import write_whole
 from wirefault.settings.settings import Settings
@@ -53,8 +53,3 @@ class RunDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 def run_document(run_id: str, settings: Settings, source: PromptsSource, **more: Any) -> RunDocument:
     """The document with these settings; ``more`` are its other fields."""
     return RunDocument(run_id=run_id, settings=settings.model_dump(mode="json"), source=source, **more)
-
-
-def read_run_document(path: Path) -> RunDocument:
-    """Raises ``OSError``, or ``ValueError`` for a file that is not a document."""
-    return decode(path.read_bytes(), type=RunDocument)
