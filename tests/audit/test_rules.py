@@ -169,6 +169,17 @@ def by_audit(row: Row, corrections: Corrections) -> list[Finding]:
     return [(each.rule, each.severity, each.text) for each in faulted.seen]
 
 
+FORBIDDEN = request(status=403, fault=fault_met("forbidden", status=403))
+
+
+@pytest.mark.parametrize("failed", [lost(), request(status=429, retry_after=2.0), FORBIDDEN])
+def test_what_every_clean_run_sends_as_often_is_not_sent_again(failed: Event) -> None:
+    again = [request(0.4, status=201), ORDERED]
+    row = Row("risky", [failed, *again], clean=[request(status=201), *again])
+    assert by_audit(replace(row, clean=again), Corrections())
+    assert by_audit(row, Corrections()) == []
+
+
 def test_every_rule_has_a_row() -> None:
     assert list(dict.fromkeys(name.split()[0] for name in ROWS)) == [
         rule.name for rule in (*RULES, *DIFFERENCES)

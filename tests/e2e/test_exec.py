@@ -57,6 +57,30 @@ with socket.create_connection((shop.hostname, shop.port)) as connection:
     except TimeoutError:
         pass
 """
+# Two orders as two threads send them: both connect, then one reply is lost, then the other order is sent.
+PARALLEL = """
+import http.client, sys
+from urllib.parse import urlsplit
+shop = urlsplit(sys.argv[1])
+
+def connected():
+    connection = http.client.HTTPConnection(shop.hostname, shop.port, timeout=5)
+    connection.connect()
+    return connection
+
+def order(connection):
+    body = '{"item": "honey", "count": 1, "customer": "Ada"}'
+    try:
+        connection.request("POST", "/orders", body, {"Content-Type": "application/json"})
+        print("ordered:", connection.getresponse().status)
+    except OSError:
+        print("lost")
+
+connected().request("GET", "/health")
+first, second = connected(), connected()
+order(first)
+order(second)
+"""
 LANGGRAPH = """
 import sys, traceback, urllib.request
 from typing import Annotated, TypedDict
@@ -155,6 +179,17 @@ def test_calls_of_any_command_are_found_faulted_and_recorded(
         rerun = wirefault(tmp_path, environ_in(tmp_path), *arguments, "--error-prob", "0")
         assert rerun.returncode == 0, rerun.stdout + rerun.stderr
         assert record.requests == [("POST", "/orders")] * 3
+
+
+def test_request_on_a_connection_from_before_the_loss_repeats_nothing(
+    tmp_path: Path, namespaces: None
+) -> None:
+    with shop(tmp_path / "shop.db") as record:
+        options = ["--faults", json.dumps({"faults": [FIRST_POST]})]
+        ran = Ran(tmp_path, *options, "--", sys.executable, "-c", PARALLEL, record.url)
+        assert record.requests.count(("POST", "/orders")) == 2
+    assert ran.stdout.startswith("lost\nordered: 2"), ran.stderr
+    assert ran.code == 0 and "0 of 1 failed requests were sent again" in " ".join(ran.stderr.split())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from wirefault.experiments.measures import measures_of
 from wirefault.experiments.repeated import asserted_by_control, judged_by_control
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.judging.checker import CheckResult, Observation
-from wirefault.judging.writes import WriteCount
+from wirefault.judging.writes import SentCount, WriteCount
 
 ORDER = WriteCount("POST /orders", "POST /orders of shop", "tea", 1, 0)
 NO_DUPLICATE = ("no duplicate",)
@@ -195,6 +195,22 @@ def test_no_finding_is_unknown_with_missing_requests() -> None:
 
 def test_no_finding_of_other_rules_ignores_control() -> None:
     assert asserted("hasty_retry", FOUND, arm(TWICE, TWICE)) == FOUND
+
+
+THRICE = SentCount("rate", 3, ("r/gateway-0:2", "r/gateway-0:5"), caused=1)
+
+
+@pytest.mark.parametrize(("often", "caused", "is_usual"), [(3, 0, True), (2, 0, False), (3, 1, False)])
+def test_request_that_control_sends_as_often_was_not_sent_again(
+    often: int, caused: int, is_usual: bool
+) -> None:
+    hasty = FindingFacts("risky", "hasty_retry", sends=("rate",))
+    struck = arm([], asserted=(FOUND,), sends=(THRICE,), kinds=(hasty,), findings=1)
+    calm = arm([], sends=(replace(THRICE, sends=often, caused=caused),))
+    [judged] = judged_by_control(struck, calm).episodes
+    assert (judged.findings, judged.kinds) == ((0, ()) if is_usual else (1, (hasty,)))
+    beside = asserted_by_control({"no_finding": "hasty_retry"}, judged, 0)
+    assert isinstance(beside, CheckResult) and beside.passed is is_usual
 
 
 def test_no_finding_per_turn_excludes_same_writes() -> None:

@@ -47,6 +47,15 @@ def test_declared_write_matches_method_and_path(shop: Any) -> None:
     assert order(shop).dialect == "http"
 
 
+def test_first_request_of_a_connection_says_when_it_was_opened(shop: Any) -> None:
+    shop.begin()
+    with requests.Session() as session:
+        for path in ("/first", "/second"):
+            session.get(shop.url("search", path), timeout=PATIENCE_S)
+    first, second = shop.exchanges(2)
+    assert first.opened_ms >= 0 and second.opened_ms is None
+
+
 def test_write_key_comes_from_header_or_named_field(shop: Any) -> None:
     shop.begin()
     assert order(shop, json={"id": 7}).key == "7"

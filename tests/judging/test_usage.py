@@ -117,6 +117,12 @@ def test_equal_request_that_began_before_the_failure_is_not_retry():
     assert (row.retried, row.recovered, row.abandoned) == (0, 0, 1)
 
 
+@pytest.mark.parametrize(("opened_ms", "retried"), [(8.0, 0), (1.0, 1)])
+def test_equal_request_on_connection_from_before_the_failure_is_not_retry(opened_ms, retried):
+    (row,) = calls_by_link([STARTED, STRUCK, replace(ASKED, start=1.01, opened_ms=opened_ms)])
+    assert (row.retried, row.abandoned) == (retried, 1 - retried)
+
+
 def test_request_that_always_fails_does_not_recover():
     (row,) = calls_by_link([STARTED, STRUCK, replace(STRUCK, start=2.0)])
     assert (row.retried, row.recovered, row.abandoned) == (1, 0, 1)

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from msgspec import structs
@@ -38,15 +39,17 @@ from wirefault.judging.findings.differences import (
     ends_alike,
 )
 from wirefault.judging.findings.finding import times
+from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import judge_trace
 from wirefault.judging.trace import EpisodeTrace, traces_of
-from wirefault.judging.writes import writes_in
+from wirefault.judging.writes import SentCount, sent_as_often, sent_counts, writes_in
 from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS, Corrections
 
 Status = Literal["finding", "fine", "unknown"]
+_SENT_AGAIN = SENT_AGAIN | {WRITE_REPEATED.name}
 _LINK = re.compile(r" of \S+(?= was (?:executed|not\b))")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CONTROL = re.compile(r"\bin each of (\d+) control episodes\b")
@@ -183,6 +186,11 @@ class CleanRuns:
         """A clause for each MCP server over a pipe that no fault can reach."""
         events = [event for run in self.runs for event in run.trace.events]
         return list(dict.fromkeys(event.text for event in events if isinstance(event, PipeServer)))
+
+    @cached_property
+    def sends(self) -> Sequence[Sequence[SentCount]]:
+        """The requests that each run sent several times."""
+        return [sent_counts(run.trace) for run in self.runs]
 
     @property
     def usual(self) -> frozenset[tuple[str, str]]:
@@ -341,10 +349,13 @@ def _not_carried_out(conduct: Conduct, clean: Conduct) -> str:
 
 def _seen(run: RunView, ask: Ask, clean: CleanRuns) -> Iterable[Seen]:
     usual, once = clean.usual, not ask.question.lasting
+    as_often = {id for count in sent_as_often(sent_counts(run.trace), clean.sends) for id in count.ids}
     seen = [
         Seen(finding.rule, finding.severity, _in_words(finding.text, ask.call), finding.evidence)
         for finding in trace_findings([run.trace])
-        if finding.severity != "note" and (finding.rule, masked(finding.text)) not in usual
+        if finding.severity != "note"
+        and (finding.rule, masked(finding.text)) not in usual
+        and not (finding.rule in _SENT_AGAIN and as_often.intersection(finding.evidence))
     ]
     if run.conduct is not None:
         for difference in differences(run.conduct, clean.conducts):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -35,7 +36,7 @@ from wirefault.history.reader import with_ids
 from wirefault.judging.checker import Severity
 from wirefault.judging.findings.conduct import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.retries import kept_retry_after
+from wirefault.judging.findings.retries import SENT_AGAIN, kept_retry_after
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import RunJudgement, judge_identified
@@ -43,7 +44,7 @@ from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import usage_of
-from wirefault.judging.writes import WriteCount, write_counts
+from wirefault.judging.writes import SentCount, WriteCount, sent_counts, write_counts
 from wirefault.settings.budgets import Budgets, Price, load_budgets, load_prices
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -137,11 +138,14 @@ _NO_USAGE = Usage()
 
 
 class FindingFacts(Struct, frozen=True, omit_defaults=True):
-    """A kind of finding; ``writes``: the repeated writes (``WriteCount.same``) that it is about."""
+    """A kind of finding, about repeated ``writes`` (``WriteCount.same``) or requests that were sent again,
+    ``sends`` (``SentCount.same``).
+    """
 
     severity: Severity
     rule: str
     writes: tuple[str, ...] = ()
+    sends: tuple[str, ...] = ()
 
 
 class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
@@ -154,7 +158,8 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
     ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control; ``usual``:
     those that the control executes as often without a failure, so that ``findings`` leaves them out, and
-    ``kinds``, which has each kind of the findings but notes.
+    ``kinds``, which has each kind of the findings but notes. ``sends``: the requests that were sent several
+    times; ``usual_sent``: those that the control sends as often, left out in the same way.
     ``failed_calls``: the calls of which a request failed, with the requests for them. ``calls``: all logical
     calls; ``tries``: the failed ones of their tries. ``overshoot``: the largest share by which the episode
     exceeded one of its budgets; None without budgets or if that is unknown. ``unseen_writes``: why writes on
@@ -188,6 +193,8 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     repeated: str = ""
     perhaps_repeated: str = ""
     usual: tuple[str, ...] = ()
+    sends: tuple[SentCount, ...] = ()
+    usual_sent: tuple[str, ...] = ()
     conduct: Conduct | None = None
     differences: tuple[Finding, ...] = ()
     failed_calls: FailedCalls = _NONE_FAILED
@@ -313,7 +320,8 @@ def _facts(
     faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
-    writes = write_counts(trace)
+    writes, sends = write_counts(trace), sent_counts(trace)
+    sent_again = [finding for finding in graver if finding.rule in SENT_AGAIN]
     return EpisodeFacts(
         judged.episode,
         judged.outcome,
@@ -329,13 +337,14 @@ def _facts(
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
         findings,
-        tuple(dict.fromkeys(_kind(finding, writes) for finding in graver)),
+        tuple(dict.fromkeys(_kind(finding, writes, sends) for finding in graver)),
         outages,
         tuple(sorted(set(_drawn(events)))),
         tuple(sorted(set(_shadows(events)))),
         asserted,
         judged.world,
         tuple(_with_cause(count, repeats) for count in writes if count.executed + count.maybe),
+        sends=tuple(_with_cause(count, sent_again) for count in sends),
         failed_calls=calls.failed,
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
         unseen_writes=_unseen_writes(trace),
@@ -348,10 +357,14 @@ def _facts(
     )
 
 
-def _kind(finding: Finding, writes: Iterable[WriteCount]) -> FindingFacts:
-    is_repeat = finding.rule == WRITE_REPEATED.name
-    about = [write.same for write in writes if is_repeat and not set(write.ids).isdisjoint(finding.evidence)]
-    return FindingFacts(finding.severity, finding.rule, tuple(about))
+def _kind(finding: Finding, writes: Iterable[WriteCount], sends: Iterable[SentCount]) -> FindingFacts:
+    repeated = _about(finding, writes) if finding.rule == WRITE_REPEATED.name else ()
+    sent_again = _about(finding, sends) if finding.rule in SENT_AGAIN else ()
+    return FindingFacts(finding.severity, finding.rule, repeated, sent_again)
+
+
+def _about(finding: Finding, counts: Iterable[WriteCount | SentCount]) -> tuple[str, ...]:
+    return tuple(count.same for count in counts if not set(count.ids).isdisjoint(finding.evidence))
 
 
 def _overshoot(events: Iterable[Event], budgets: Budgets | None, usage: Usage) -> float | None:
@@ -385,7 +398,10 @@ def _unseen_writes(trace: EpisodeTrace) -> str:
     return f"writes may have gone unseen: {'; '.join(unread)}" if unread else ""
 
 
-def _with_cause(count: WriteCount, repeats: Sequence[Finding]) -> WriteCount:
+_Count = TypeVar("_Count", WriteCount, SentCount)
+
+
+def _with_cause(count: _Count, repeats: Sequence[Finding]) -> _Count:
     return replace(count, caused=sum(not set(count.ids).isdisjoint(each.evidence) for each in repeats))
 
 

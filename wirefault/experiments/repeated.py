@@ -8,7 +8,8 @@ episode of the same prompt, of which there must be at least two with the same co
 An oracle that found the world as asked is stronger evidence and decides alone.
 
 A write that the control executes as often, with no failure before it, is usual for the agent: findings about
-its repetition do not count.
+its repetition do not count. Nor do findings that a request was sent again if every control episode sends it
+as often.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from wirefault.experiments.facts import EpisodeFacts, FindingFacts
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.finding import Finding, times
-from wirefault.judging.judge import ByControl
-from wirefault.judging.writes import WriteCount, usual_ids
+from wirefault.judging.judge import ByControl, usual_by_rule
+from wirefault.judging.writes import WriteCount, sent_as_often
 
 _REPETITION = re.compile(r"\.r\d+$")  # suffix of the key of a repeated prompt
 _MIN_CONTROL = 2
@@ -59,7 +60,11 @@ def by_control(arm: ArmFacts) -> Mapping[str, ByControl]:
     """For each episode of a compared arm what a listing of its run has to know."""
     return {
         episode.episode: ByControl(
-            episode.outcome, episode.repeated, frozenset(episode.usual), episode.differences
+            episode.outcome,
+            episode.repeated,
+            frozenset(episode.usual),
+            frozenset(episode.usual_sent),
+            episode.differences,
         )
         for episode in arm.episodes
     }
@@ -68,9 +73,10 @@ def by_control(arm: ArmFacts) -> Mapping[str, ByControl]:
 def asserted_by_control(entry: AssertionEntry, episode: EpisodeFacts, place: int) -> OfEpisode:
     """The result of the assertion at that place in a compared episode, without what is usual."""
     result = episode.asserted[place]
-    if not isinstance(result, CheckResult) or not episode.usual:
+    if not isinstance(result, CheckResult) or not (episode.usual or episode.usual_sent):
         return result
-    return parse_assertion(entry).beside_control(result, usual_ids(episode.writes, episode.usual))
+    usual = usual_by_rule(episode.writes, episode.usual, episode.sends, episode.usual_sent)
+    return parse_assertion(entry).beside_control(result, usual)
 
 
 def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:
@@ -104,12 +110,14 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
         calm += _of_prompt(episode, after)
     beside = [(write, _Beside.of(write, episode.writes, calm)) for write in episode.writes]
     usual = [write for write, control_counts in beside if control_counts.is_usual(write)]
-    sames = {write.same for write in usual}
+    usual_sent = sent_as_often(episode.sends, [other.sends for other in calm])
+    sames, sends = {write.same for write in usual}, {count.same for count in usual_sent}
     episode = structs.replace(
         episode,
         usual=tuple(write.same for write in usual),
-        kinds=tuple(each for each in episode.kinds if sames.isdisjoint(each.writes)),
-        findings=episode.findings - sum(write.caused for write in usual),
+        usual_sent=tuple(count.same for count in usual_sent),
+        kinds=tuple(k for k in episode.kinds if sames.isdisjoint(k.writes) and sends.isdisjoint(k.sends)),
+        findings=episode.findings - sum(w.caused for w in usual) - sum(c.caused for c in usual_sent),
     )
     if episode.world == "as_asked":
         return episode

@@ -7,7 +7,7 @@ must be in the order in which they were written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -22,13 +22,14 @@ from wirefault.judging.account import RunAccount, account
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.evidence.gather import faulted_exchanges, gather
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.exposure import AskedAbout
 from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
 from wirefault.judging.usage import ModelUsage, model_usage
-from wirefault.judging.writes import usual_ids, write_counts
+from wirefault.judging.writes import SentCount, WriteCount, sent_counts, write_counts
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class ByControl:
     """Which write was repeated."""
     usual: frozenset[str] = frozenset()
     """Writes (``WriteCount.same``) that the control executes as often; their findings do not count."""
+    usual_sent: frozenset[str] = frozenset()
+    """Requests (``SentCount.same``) that it sends as often: findings that one was sent again do not count."""
     differences: tuple[Finding, ...] = ()
 
 
@@ -146,11 +149,17 @@ def by_control(judged: EpisodeJudged, control: ByControl | None) -> EpisodeJudge
 def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, ByControl]) -> list[Finding]:
     """The findings in these episodes and their differences to the control, the most severe first.
 
-    Findings about writes that the control executes as often are omitted.
+    Findings about writes that the control executes as often, and about requests that it sends as often, are
+    omitted.
     """
     traces = list(traces)
     usual = {
-        trace.episode: usual_ids(write_counts(trace), control[trace.episode].usual)
+        trace.episode: usual_by_rule(
+            write_counts(trace),
+            control[trace.episode].usual,
+            sent_counts(trace),
+            control[trace.episode].usual_sent,
+        )
         for trace in traces
         if trace.episode in control
     }
@@ -163,10 +172,23 @@ def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, By
     findings = [
         finding
         for finding in trace_findings(traces)
-        if finding.rule != WRITE_REPEATED.name
-        or usual.get(finding.episode, frozenset()).isdisjoint(finding.evidence)
+        if usual.get(finding.episode, {}).get(finding.rule, frozenset()).isdisjoint(finding.evidence)
     ]
     return sorted([*findings, *differences], key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def usual_by_rule(
+    writes: Iterable[WriteCount],
+    usual: Container[str],
+    sends: Iterable[SentCount],
+    usual_sent: Container[str],
+) -> Mapping[str, frozenset[str]]:
+    """By rule: the ids of the events that show what the control does as often. An observation with one of
+    these in its evidence does not count.
+    """
+    sent_ids = frozenset(id for count in sends if count.same in usual_sent for id in count.ids)
+    write_ids = frozenset(id for count in writes if count.same in usual for id in count.ids)
+    return {WRITE_REPEATED.name: write_ids, **dict.fromkeys(SENT_AGAIN, sent_ids)}
 
 
 def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudged:

@@ -78,8 +78,10 @@ def record_key(record: Exchange | CallerRecord) -> TryKey:
             return record.attempt, LAB_MODEL, "", record.ordinal, record.try_
 
 
-SAME_CLOCK_S = 0.001
-"""A repetition may seem to begin that much before the end of what it repeats, by the clock of one process."""
+_SAME_CLOCK_S = 0.001
+_TWO_CLOCKS_S = 0.005
+# the gateway learns that late that a client has left, behind the ingress and Toxiproxy
+_LEFT_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,12 @@ class Request:
         assert self.exchange is not None
         exchange = self.exchange
         return exchange.start + (exchange.left_ms if exchange.left_ms else exchange.ms) / 1000
+
+    def began_after(self, first: Request) -> bool:
+        """Whether it began after the caller knew how the first had ended, as far as clocks show that."""
+        is_one_clock = (first.caller_record is None) == (self.caller_record is None)
+        tolerance = _LEFT_S if first.client_gave_up else _SAME_CLOCK_S if is_one_clock else _TWO_CLOCKS_S
+        return self.start >= first.end - tolerance
 
     @property
     def name(self) -> str:

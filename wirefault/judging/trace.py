@@ -6,7 +6,7 @@ Evidence, oracles, findings, measures of recovery and reports all read this join
 from __future__ import annotations
 
 import shlex
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +31,7 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.reader import with_ids
-from wirefault.judging.requests import CallerRecord, Request, SameKey, record_key
+from wirefault.judging.requests import CallerRecord, Request, SameKey, asks_model_again, record_key
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
 from wirefault.wiring.links import Link, Links, lab_links
@@ -40,6 +40,11 @@ from wirefault.wiring.write_requests import read_only_tools
 _E = TypeVar("_E")
 _EventT = TypeVar("_EventT", bound=Event, covariant=True)
 _TRACED = (Exchange, ToolTry, ModelCall, ToolCalled, AttemptArmed, AttemptEnded, ToxicsChanged, WentPastLab)
+# A new connection may wait that long for its first request. A client that waits longer opened it in advance.
+_OPENING_S = 1.0
+# The ingress's clock and the gateway's, and how late either notes that a client has left.
+_OPENED_TOLERANCE_S = 0.001
+_LEFT_TOLERANCE_S = 0.25
 # Toxics that make a reply late or slow but keep none back: a caller that loses one has left on its own.
 _ONLY_SLOW = frozenset({"slicer", "slow_close", "noop"})
 
@@ -178,13 +183,89 @@ class EpisodeTrace:
         return sorted(tries, key=lambda request: request.try_key)
 
     @cached_property
-    def repeated(self) -> Sequence[Sequence[Request]]:
+    def equal(self) -> Sequence[Sequence[Request]]:
         """The requests of an attempt that ask for the same, if there are several."""
         groups: defaultdict[SameKey, list[Request]] = defaultdict(list)
         for request in self.requests:
             if request.same is not None:
                 groups[request.same].append(request)
         return [group for group in groups.values() if len(group) > 1]
+
+    @cached_property
+    def repeated(self) -> Sequence[Sequence[Request]]:
+        """Equal requests of an attempt that were sent one after the other, if there are several."""
+        rows = [row for group in self.equal for row in self.rows(group)]
+        return [row for row in rows if len(row) > 1]
+
+    def rows(self, requests: Iterable[Request]) -> list[list[Request]]:
+        """Split equal requests, by start, into rows of which each may repeat the one before.
+
+        A request follows the last one that failed, if it may repeat several.
+        """
+        rows: list[list[Request]] = []
+        for request in requests:
+            before = [row for row in rows if self.under_toxic(request) or self.may_repeat(row[-1], request)]
+            if before:
+                max(before, key=lambda row: (not row[-1].succeeded, row[-1].end)).append(request)
+            else:
+                rows.append([request])
+        return rows
+
+    def may_repeat(self, first: Request, again: Request) -> bool:
+        """Whether the caller may have sent the second because of how the first had ended.
+
+        Not if the second began before that, or if it is the first request of a connection that was opened
+        before: its caller wanted to send it anyway. Under a toxic the gateway does not know when the caller
+        learned of the end.
+        """
+        if not again.began_after(first):
+            return False
+        opened = self._opened(again)
+        tolerance = _LEFT_TOLERANCE_S if first.client_gave_up else _OPENED_TOLERANCE_S
+        if opened is None or opened >= first.end - tolerance or self.under_toxic(again):
+            return True
+        return again.start - opened > _OPENING_S
+
+    def asks_model_again(self, refused: Request, later: Request) -> bool:
+        """Whether a model that refused the request for now may be asked again because of that, with whatever
+        prompt.
+        """
+        exchanges = refused.exchange, later.exchange
+        if exchanges[0] is None or exchanges[1] is None or not asks_model_again(exchanges[0], exchanges[1]):
+            return False
+        return self.may_repeat(refused, later)
+
+    def _opened(self, request: Request) -> float | None:
+        """When its connection was opened at the latest; None if it is not the first request of that.
+
+        The ingress sees a connection before the gateway does. Which of its connections carried the request is
+        not recorded: the latest one counts.
+        """
+        exchange = request.exchange
+        if exchange is None or exchange.opened_ms is None:
+            return None
+        at_gateway = exchange.start - exchange.opened_ms / 1000
+        connections = self._connections_by_link.get((exchange.attempt, exchange.link), [])
+        until = bisect_right(connections, at_gateway + _OPENED_TOLERANCE_S, key=lambda each: each.opened)
+        carriers = (each.opened for each in reversed(connections[:until]) if each.t >= exchange.start)
+        return min(at_gateway, next(carriers, at_gateway))
+
+    @cached_property
+    def _connections_by_link(self) -> Mapping[tuple[int, str], Sequence[ConnectionEnded]]:
+        """By attempt and link: the connections that the ingress saw, by their opening."""
+        connections: defaultdict[tuple[int, str], list[ConnectionEnded]] = defaultdict(list)
+        for connection in sorted(self.connections, key=lambda each: each.opened):
+            if not connection.tunnelled:
+                connections[connection.attempt, connection.link].append(connection)
+        return connections
+
+    def under_toxic(self, request: Request) -> bool:
+        """Whether the request's attempt began with a toxic on its link."""
+        return (request.attempt, request.link_name) in self._toxic_links
+
+    @cached_property
+    def _toxic_links(self) -> frozenset[tuple[int, str]]:
+        return frozenset((armed.attempt, toxic.link) for armed in self.armed for toxic in armed.toxics)
 
     def between(self, first: Request, second: Request) -> Iterator[Request]:
         """The requests of that attempt that began after the first had ended and before the second began."""

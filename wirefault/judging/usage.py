@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from wirefault.dialects.mcp import MCP
 from wirefault.history.events import AttemptArmed, ConnectionEnded, Event, Exchange, RunStarted
-from wirefault.judging.requests import SAME_CLOCK_S, asks_model_again
-from wirefault.judging.trace import traces
+from wirefault.judging.requests import Request, is_refused_model
+from wirefault.judging.trace import EpisodeTrace, traces
 from wirefault.judging.writes import same_exchanges
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
@@ -123,15 +123,18 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
                 rows[toxic.link].toxics[toxic.kind] += 1
     _add_connections(rows, events)
     exchanges = sorted((e for e in events if isinstance(e, Exchange)), key=lambda e: e.start)
-    sames = {key: same for trace in traces(events) for key, same in same_exchanges(trace).items()}
-    for place, exchange in enumerate(exchanges):
+    following = {id: later for trace in traces(events) for id, later in _following(trace).items()}
+    for exchange in exchanges:
         row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
         kinds = [fault.kind for fault in exchange.faults if fault.injected]
         row.requests += 1
         row.is_mcp |= exchange.dialect == MCP.name
         row.faults.update(kinds)
         if kinds and not _went_well(exchange):
-            _add_reaction(row, exchange, exchanges[place + 1 :], sames)
+            again = following.get(id(exchange), ())
+            row.retried += bool(again)
+            row.abandoned += not again
+            row.recovered += any(map(_went_well, again))
     return [row for row in rows.values() if row.requests or row.toxics or row.link in at_run_time]
 
 
@@ -176,28 +179,25 @@ def _was_cut(connection: ConnectionEnded, unfinished: Sequence[Exchange]) -> boo
     )
 
 
-def _add_reaction(
-    row: LinkCalls, failed: Exchange, later: Sequence[Exchange], sames: Mapping[int, str]
-) -> None:
-    """Whether the same request was sent again, and whether it then succeeded."""
-    ended = failed.start + (failed.left_ms or failed.ms) / 1000 - SAME_CLOCK_S
-    after = [each for each in later if each.start >= ended]
-    same = [each for each in after if _is_same(failed, each, sames) or asks_model_again(failed, each)]
-    if not same:
-        row.abandoned += 1
-        return
-    row.retried += 1
-    row.recovered += any(map(_went_well, same))
-
-
-def _is_same(failed: Exchange, later: Exchange, sames: Mapping[int, str]) -> bool:
-    """Whether both ask for the same, as in the findings: without generated ids and idempotency keys."""
-    same = sames.get(id(failed), failed.fingerprint) == sames.get(id(later), later.fingerprint)
-    return same and _place_of(failed) == _place_of(later)
-
-
-def _place_of(exchange: Exchange) -> tuple[str, int, str, str]:
-    return exchange.episode, exchange.attempt, exchange.link, exchange.method
+def _following(trace: EpisodeTrace) -> dict[int, Sequence[Exchange]]:
+    """For the ``id`` of each exchange the later ones for the same, as in the findings: without generated ids
+    and idempotency keys; after a model's refusal also whatever else it is asked.
+    """
+    sames = same_exchanges(trace)
+    requests = sorted((r for r in trace.requests if r.exchange is not None), key=lambda r: r.start)
+    groups: defaultdict[tuple[int, str, str, str], list[Request]] = defaultdict(list)
+    for request in requests:
+        same = sames[id(request.exchange)]
+        groups[request.attempt, request.link_name, request.method, same].append(request)
+    following: dict[int, Sequence[Exchange]] = {}
+    for row in (row for group in groups.values() for row in trace.rows(group)):
+        for place, request in enumerate(row):
+            following[id(request.exchange)] = [r.exchange for r in row[place + 1 :] if r.exchange is not None]
+    for place, request in enumerate(requests):
+        if request.exchange is not None and is_refused_model(request.exchange):
+            later = (r for r in requests[place + 1 :] if trace.asks_model_again(request, r))
+            following[id(request.exchange)] = [r.exchange for r in later if r.exchange is not None]
+    return following
 
 
 def _went_well(exchange: Exchange) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl
@@ -79,12 +79,40 @@ class WriteCount:
     caused: int = 0  # findings about its repetition, see ``findings.writes``
 
 
-def usual_ids(counts: Iterable[WriteCount], usual: Container[str]) -> frozenset[str]:
-    """The ids of the events that show the writes (``same``) that the control executes as often.
+@dataclass(frozen=True)
+class SentCount:
+    """How often the same request was sent in an attempt, at least twice; the most of its attempts."""
 
-    An observation about a repeated write with one of these in its evidence does not count.
+    same: str
+    sends: int
+    ids: tuple[str, ...]  # of the events that show it
+    caused: int = 0  # findings about its repetition, see ``findings.retries``
+
+
+def sent_counts(trace: EpisodeTrace) -> tuple[SentCount, ...]:
+    """The requests of the episode that were sent several times in an attempt, but those to models."""
+    groups: defaultdict[tuple[str, int], list[Request]] = defaultdict(list)
+    sames = same_exchanges(trace)
+    for request in trace.requests:
+        if request.exchange is not None and not request.of_model:
+            groups[sames[id(request.exchange)], request.attempt].append(request)
+    counts: dict[str, SentCount] = {}
+    for (same, _), group in groups.items():
+        if len(group) > 1:
+            known = counts.get(same, SentCount(same, 0, ()))
+            ids = tuple(id for request in group for id in request.ids)
+            counts[same] = SentCount(same, max(known.sends, len(group)), known.ids + ids)
+    return tuple(counts.values())
+
+
+def sent_as_often(
+    counts: Iterable[SentCount], control: Sequence[Iterable[SentCount]]
+) -> tuple[SentCount, ...]:
+    """Those that every episode of the control sends as often, without a finding about it: nothing was sent
+    again because of a fault.
     """
-    return frozenset(id for count in counts if count.same in usual for id in count.ids)
+    calm = [{count.same: count.sends for count in episode if not count.caused} for episode in control]
+    return tuple(c for c in counts if calm and all(c.sends <= sends.get(c.same, 0) for sends in calm))
 
 
 def writes_in(trace: EpisodeTrace) -> list[Write]:

@@ -9,8 +9,10 @@ import pytest
 
 from tests.judging.findings.traced import lost, model_request, observed, request
 from tests.judging.oracle.histories import armed, called, exchange, fault_met, timeout, tried
+from tests.judging.test_evidence import intercepted
 from tests.support import replace
-from wirefault.history.events import Event
+from wirefault.history.events import ConnectionEnded, Event, Exchange
+from wirefault.judging.findings.finding import Rule
 from wirefault.judging.findings.retries import (
     ASKED_AGAIN,
     HASTY_RETRY,
@@ -18,6 +20,8 @@ from wirefault.judging.findings.retries import (
     RETRY_STORM,
     USELESS_RETRY,
 )
+from wirefault.judging.findings.writes import WRITE_REPEATED
+from wirefault.toxiproxy.planned import PlannedToxic
 
 BUSY = request(status=429, retry_after=2.0)
 
@@ -43,6 +47,56 @@ def test_clock_is_named_where_the_caller_has_another() -> None:
     callers = [tried("shop", start=100.0, ms=12, status=429), tried("shop", start=100.5, try_=2)]
     [text] = observed(HASTY_RETRY, busy, again, *callers)
     assert text.endswith("after 490 ms, before a Retry-After of 2 s ended (429, by the gateway's clock)")
+
+
+SLICER = PlannedToxic("shop", "slicer", "downstream", {})
+
+
+def ingress(opened: float, ended: float = 0.1, **more: Any) -> ConnectionEnded:
+    """A connection to the shop that the ingress saw, in seconds after the run's start."""
+    seen: dict[str, Any] = {"link": "shop", "opened": 100 + opened, "t": 100 + ended, "tls": False}
+    return intercepted(**seen | {"received": 9, "first_byte_ms": 1.0, "ended_by": "client"} | more)
+
+
+@pytest.mark.parametrize(
+    ("rule", "failed"),
+    [
+        pytest.param(HASTY_RETRY, BUSY, id="hasty"),
+        pytest.param(USELESS_RETRY, request(status=403), id="useless"),
+        pytest.param(WRITE_REPEATED, lost(), id="write"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("at", "opened_ms", "others", "is_retry"),
+    [
+        pytest.param(0.02, 15.0, [], False, id="connected before the failure"),
+        pytest.param(0.02, 5.0, [], True, id="connected after it"),
+        pytest.param(0.02, None, [], True, id="connection carried another request"),
+        pytest.param(0.03, 1.0, [ingress(0.005)], False, id="ingress saw it before the failure"),
+        pytest.param(0.03, 1.0, [ingress(0.005), ingress(0.02)], True, id="came by another connection"),
+        pytest.param(0.03, 1.0, [ingress(0.005, ended=0.015), ingress(0.02)], True, id="first has ended"),
+        pytest.param(0.03, 1.0, [ingress(0.005), ingress(0.02, link="crm")], False, id="other link"),
+        pytest.param(1.5, 1495.0, [], True, id="connected long before its need"),
+        pytest.param(0.02, 15.0, [armed(SLICER)], True, id="toxic delays what the caller sees"),
+    ],
+)
+def test_request_on_connection_from_before_the_failure_repeats_nothing(
+    rule: Rule, failed: Exchange, at: float, opened_ms: float | None, others: list[Event], is_retry: bool
+) -> None:
+    again = request(at, status=failed.status, opened_ms=opened_ms)
+    assert len(observed(rule, failed, again, *others)) == is_retry
+
+
+def test_retry_counts_after_the_request_that_failed() -> None:
+    """Of two equal requests at the same time, one is refused; the client sends that one again."""
+    beside = request(0.002, status=201, opened_ms=1.0)
+    [text] = observed(HASTY_RETRY, BUSY, beside, request(0.5, opened_ms=1.0))
+    assert "after 490 ms" in text
+
+
+def test_client_that_gives_up_may_connect_before_the_gateway_notices() -> None:
+    left = lost(client_left=True, left_ms=1000.0, ms=2000.0)
+    assert observed(WRITE_REPEATED, left, request(1.01, status=201, opened_ms=30.0))
 
 
 ASKED_MORE = '{"model": "m", "messages": [{"role": "user", "content": "429. Try again."}]}'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -91,9 +91,10 @@ class Assertion(Spec):
         """Check an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
         raise NotImplementedError
 
-    def beside_control(self, result: CheckResult, usual: frozenset[str]) -> CheckResult:
-        """The result of an episode beside its control, which repeats some writes as often: ``usual`` has the
-        ids of the events that show them.
+    def beside_control(self, result: CheckResult, usual: Mapping[str, frozenset[str]]) -> CheckResult:
+        """The result of an episode beside its control, which repeats some requests as often.
+
+        ``usual``: the ids of the events that show them, by the rule that does not count them.
         """
         return result
 

@@ -18,7 +18,6 @@ from wirefault.history.events import ToolTry
 from wirefault.judging.checker import Checker, CheckResult, Observation
 from wirefault.judging.findings.retries import HASTY_RETRY
 from wirefault.judging.findings.rules import RULES
-from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 
@@ -206,6 +205,9 @@ class RetryAfterRespected(Assertion):
         evidence = tuple(id for s in again for id in s.ids)
         return CheckResult(passed=True, measured=f"waited {len(again)} times", evidence=evidence)
 
+    def beside_control(self, result: CheckResult, usual: Mapping[str, frozenset[str]]) -> CheckResult:
+        return _without_usual(result, usual.get(HASTY_RETRY.name, frozenset()))
+
 
 def _known_rule(name: str) -> str:
     if name not in _RULES:
@@ -235,17 +237,21 @@ class NoFinding(Assertion):
             raise NotRecorded(gap)
         return replace(result, name="", message=gap)
 
-    def beside_control(self, result: CheckResult, usual: frozenset[str]) -> CheckResult:
-        if self.rule != WRITE_REPEATED.name or result.passed is not False:
-            return result
-        seen = result.observations or (Observation(result.measured, result.evidence),)
-        left = tuple(each for each in seen if usual.isdisjoint(each.evidence))
-        if any(each.severity != "note" for each in left):
-            return replace(
-                result,
-                measured="; ".join(each.text for each in left),
-                evidence=tuple(dict.fromkeys(id for each in left for id in each.evidence)),
-                observations=left,
-            )
-        measured = "only what the control repeats as often"
-        return replace(result, passed=None if result.message else True, measured=measured, observations=left)
+    def beside_control(self, result: CheckResult, usual: Mapping[str, frozenset[str]]) -> CheckResult:
+        return _without_usual(result, usual.get(self.rule, frozenset()))
+
+
+def _without_usual(result: CheckResult, usual: frozenset[str]) -> CheckResult:
+    if not usual or result.passed is not False:
+        return result
+    seen = result.observations or (Observation(result.measured, result.evidence),)
+    left = tuple(each for each in seen if usual.isdisjoint(each.evidence))
+    if any(each.severity != "note" for each in left):
+        return replace(
+            result,
+            measured="; ".join(each.text for each in left),
+            evidence=tuple(dict.fromkeys(id for each in left for id in each.evidence)),
+            observations=left,
+        )
+    measured = "only what the control repeats as often"
+    return replace(result, passed=None if result.message else True, measured=measured, observations=left)

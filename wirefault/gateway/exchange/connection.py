@@ -32,8 +32,10 @@ class ClientConnection(ClientSide, asyncio.Protocol):
         super().__init__(listener)
         self.queue = RequestQueue()
         self._taking_up = False
+        self._opened: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._opened = time.perf_counter()
         self.join(ClientTransport(cast(asyncio.Transport, transport)), HTTP)
 
     # events of the client
@@ -159,6 +161,7 @@ class ClientConnection(ClientSide, asyncio.Protocol):
 
     def _new_exchange(self, head: RequestHead) -> Exchange:
         exchange = self.new_exchange(head, self.queue.arrived)
+        exchange.opened, self._opened = self._opened, None
         if self.client.tls:
             exchange.tls, self.client.tls = self.client.tls, "kept"
         return exchange

@@ -69,6 +69,8 @@ class Exchange:
     reply: ReplyRecord
     began: float
     """``perf_counter`` at the request's first byte."""
+    opened: float | None
+    """``perf_counter`` when its connection was opened; None if that has carried an earlier request."""
     request_ended: float
     """... at its last byte."""
     ended: float
@@ -130,6 +132,7 @@ class Exchange:
         self.reply = ReplyRecord()
         self.began = self.ended = self.request_ended = began
         self.left_at = 0.0
+        self.opened = None
         self.request_bytes = head.size
         self.keep_alive = head.keep_alive
         self.message = listener.no_message

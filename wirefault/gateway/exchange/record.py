@@ -215,6 +215,8 @@ def _wire_fields(exchange: Exchange) -> dict[str, Any]:
     request_s = exchange.request_ended - exchange.began
     if exchange.request_done and request_s >= _NOTABLE_S:
         fields["request_ms"] = round(request_s * 1000, 3)
+    if exchange.opened is not None:
+        fields["opened_ms"] = round((exchange.began - exchange.opened) * 1000, 3)
     if exchange.tls:
         fields["tls"] = exchange.tls
     if listener.link.writes or listener.link.key or head.noted:

@@ -198,7 +198,7 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
         most_of_one=max(by_same.values(), default=min(len(keys), 1)),
         reported=sum(not reported.isdisjoint(write.seen.ids) for write in executed),
         failures_seen=all(_failure_was_seen(write) for write in group if write.fate == "refused"),
-        repeated=repeated_text(trace, _repetitions(group)),
+        repeated=repeated_text(trace, _repetitions(trace, group)),
         ids=tuple(dict.fromkeys(ids)),
     )
 
@@ -209,12 +209,12 @@ def _failure_was_seen(write: Write) -> bool:
     return bool(seen.reply_lost) or (has_error(seen) and seen.status not in MAY_BE_AS_ASKED)
 
 
-def _repetitions(group: Sequence[Write]) -> Iterator[tuple[Request, Request]]:
+def _repetitions(trace: EpisodeTrace, group: Sequence[Write]) -> Iterator[tuple[Request, Request]]:
     """Yield each executed repetition after the request before it: of the same contents, if there are any."""
     by_same: defaultdict[str, list[Write]] = defaultdict(list)
     for write in group:
         by_same[write.same].append(write)
     same = [pair for writes in by_same.values() for pair in pairwise(writes) if pair[1].fate == "executed"]
     for before, again in same or pairwise(group):
-        if again.fate == "executed":
+        if again.fate == "executed" and trace.may_repeat(before.seen, again.seen):
             yield before.seen, again.seen

@@ -66,6 +66,13 @@ class Rule(RuleText):
         )
 
 
+SENT_ANYWAY = (
+    "the second request was sent before the first had failed, or on a connection that was opened before that "
+    "and had carried no other request",
+    "in an experiment or an audit: every run without faults sends the request as often",
+)
+"""When an equal request repeats nothing, for ``RuleText.silent``."""
+
 _LONG_SPANS = ((365.25 * 86400, "year"), (86400, "day"), (3600, "hour"), (60, "minute"))
 
 

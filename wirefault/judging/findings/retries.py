@@ -13,9 +13,9 @@ from wirefault.dialects.json_values import compact, parsed
 from wirefault.dialects.mcp import INITIALIZE
 from wirefault.dialects.stream_forms import recorded_events
 from wirefault.judging.checker import Observation
-from wirefault.judging.findings.finding import Rule, span_in_words, times
+from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import BY_LAYER, LAYERS, Layer, layer_of
-from wirefault.judging.requests import Request, SameKey, asks_model_again, is_refused_model
+from wirefault.judging.requests import Request, SameKey, is_refused_model
 from wirefault.judging.trace import EpisodeTrace
 
 # Clocks differ and clients round, so a wait may be up to 10 % too short.
@@ -47,9 +47,8 @@ def _next_for_the_same(trace: EpisodeTrace) -> Iterator[tuple[Request, Request]]
     for place, first in enumerate(trace.requests):
         if first.exchange is None or not is_refused_model(first.exchange):
             continue
-        exchange = first.exchange
         later = trace.requests[place + 1 :]
-        again = next((r for r in later if r.exchange and asks_model_again(exchange, r.exchange)), None)
+        again = next((r for r in later if trace.asks_model_again(first, r)), None)
         if again is not None:
             refused_models.add(first.ids)
             yield first, again
@@ -102,10 +101,15 @@ HASTY_RETRY = Rule(
         "the caller waited for at least 90 % of the time",
         "another request went to the same server meanwhile: only the same request counts, or the same model",
         "the repetition has another credential",
-        "the repetition was sent before the reply arrived, or the reply was lost",
+        *SENT_ANYWAY,
+        "the reply was lost",
         "the Retry-After is a date, or was not recorded",
     ),
-    mistaken=("a server that always sends the same Retry-After and accepts the next request at once",),
+    mistaken=(
+        "a server that always sends the same Retry-After and accepts the next request at once",
+        "equal requests of two threads, without a control, if the second thread connected only after the "
+        "first request had failed",
+    ),
     observe=_hasty_retry,
 )
 
@@ -162,6 +166,7 @@ RETRY_STORM = Rule(
         "there was a longer pause before one of them, so that fewer came in a row",
         "each failed only after a second or more, as at a time limit: that is a pause, too",
         "the request was refused with another 4xx: `useless_retry` covers that",
+        *SENT_ANYWAY,
         "it is unknown whether a reply reached the caller",
         "the requests differ: they may be for different things",
     ),
@@ -201,7 +206,9 @@ def _dead_sessions(trace: EpisodeTrace) -> Iterator[Observation]:
             sessions[request.attempt, request.link_name, request.exchange.session].append(request)
     for calls in sessions.values():
         unknown = [call for call in calls if _is_unknown_session(call)]
-        later = [call for call in unknown if call.start >= unknown[0].end and call.same != unknown[0].same]
+        later = [
+            call for call in unknown if call.same != unknown[0].same and trace.may_repeat(unknown[0], call)
+        ]
         if later and unknown[-1] is calls[-1]:
             count = "another call was" if len(later) == 1 else f"{len(later)} other calls were"
             text = f"{unknown[0].name} got a {unknown[0].status} for its MCP session, and {count} sent in it"
@@ -299,6 +306,7 @@ USELESS_RETRY = Rule(
         "a GET of something that does not exist (404, 410) is repeated: it may be polling",
         "the repetition has another credential (401, 402, 403), or the history has no credentials",
         "another call that may change state was executed on that link in between, or a new MCP session began",
+        *SENT_ANYWAY,
         "the calls after an unknown session are of another session, or were sent before its error came",
         "the repetition succeeded, and no fault had caused the refusal",
         "it is unknown whether the caller saw the refusal",
@@ -408,7 +416,7 @@ def _by_record(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]
 
 def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
     """Group requests with a model request in between. Without one, a repetition is a retry."""
-    for group in trace.repeated:
+    for group in trace.equal:
         same = group[0].same
         if same is None or group[0].of_model or any(request.reply_lost is None for request in group):
             continue
@@ -474,3 +482,6 @@ ASKED_AGAIN = Rule(
     ),
     observe=_asked_again,
 )
+
+SENT_AGAIN = frozenset(rule.name for rule in (HASTY_RETRY, RETRY_STORM, USELESS_RETRY))
+"""The rules about a request that was sent again. What the control sends as often is not."""

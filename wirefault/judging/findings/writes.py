@@ -11,10 +11,10 @@ from wirefault.dialects.sameness import without_call_ids
 from wirefault.history.events import EpisodeStarted, SubjectKilled
 from wirefault.judging.checker import Observation, Severity
 from wirefault.judging.findings.errors import is_only_error
-from wirefault.judging.findings.finding import Rule, span_in_words, times
+from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.oracle.episode import Episode
-from wirefault.judging.requests import SAME_CLOCK_S, Request
+from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, writes_in
 
@@ -76,7 +76,7 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         first, following = group[first_place], group[first_place + 1]
         if first.fate == "refused":
             continue
-        if _is_concurrent(first.seen, again.seen):
+        if not trace.may_repeat(first.seen, again.seen):
             continue
         if _share_key(first, again):
             continue
@@ -95,12 +95,6 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             return _after_lost_reply(trace, lost, again, _by(trace, lost, again))
         return _after_failure(first, again, failure, _by(trace, previous, again))
     return None
-
-
-def _is_concurrent(first: Request, again: Request) -> bool:
-    """Whether the second began before the caller knew of the first's end."""
-    is_one_clock = (first.caller_record is None) == (again.caller_record is None)
-    return first.end > again.start + (SAME_CLOCK_S if is_one_clock else _TOLERANCE_S)
 
 
 def _share_key(first: Write, again: Write) -> bool:
@@ -226,7 +220,7 @@ def _failure_between(trace: EpisodeTrace, first: Write, again: Write) -> Request
             continue
         if inner and request is first.request:
             continue
-        in_time = first.seen.start <= request.end <= again.seen.start + _TOLERANCE_S
+        in_time = first.seen.start <= request.end and trace.may_repeat(request, again.seen)
         if in_time and request.start <= again.seen.start and _has_failed(request):
             return request
     return None
@@ -292,6 +286,7 @@ WRITE_REPEATED = Rule(
         "the second call followed no failure: the third is a retry of the second",
         "a probe of the world shows one row with the contents, not two",
         "the oracle names all writes, and each was executed the expected number of times",
+        *SENT_ANYWAY,
         "in an experiment: the control executes it as often without a failure",
         "it was repeated in another attempt at the prompt: the runner started that attempt",
         "it is a GraphQL query, a JSON-RPC method that only reads, a token endpoint or telemetry",

@@ -116,7 +116,7 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, bool], list[tuple[EpisodeTrace, Request]]] = defaultdict(list)
     for trace in traces:
         for request in trace.requests:
-            faulted = bool(request.injected) or under_toxic(trace, request)
+            faulted = bool(request.injected) or trace.under_toxic(request)
             groups[request.link_name, faulted].append((trace, request))
     rows = []
     for (link, faulted), requests in sorted(groups.items()):
@@ -135,16 +135,6 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def under_toxic(trace: EpisodeTrace, request: Request) -> bool:
-    """Return whether the request's attempt began with a toxic on its link."""
-    return any(
-        toxic.link == request.link_name
-        for armed in trace.armed
-        if armed.attempt == request.attempt
-        for toxic in armed.toxics
-    )
 
 
 def repeating_layer(trace: EpisodeTrace, request: Request) -> Layer | None:
