@@ -203,6 +203,19 @@ def test_generated_id_in_second_body():
     assert len(write_repeated(lost(**first), request(0.4, status=201, **again))) == 1
 
 
+def test_reply_that_broke_off_is_not_called_lost():
+    [text] = write_repeated(lost(reply_bytes=70), AGAIN)
+    assert text.startswith(
+        "POST /orders was sent again 390 ms after its reply broke off, by the client; both"
+    )
+
+
+def test_faulted_success_is_named_with_its_fault():
+    emptied = request(status=201, faults=[fault_met("empty", status=201)])
+    [text] = write_repeated(emptied, AGAIN)
+    assert "after a faulted 201 (empty), although it had been executed" in text
+
+
 @pytest.mark.parametrize("parallel", [-0.002, 0.002])
 def test_lost_reply_of_one_of_two_parallel_writes_is_the_cause(parallel):
     [text] = write_repeated(lost(), request(parallel, status=201), AGAIN)

@@ -35,4 +35,4 @@ def model_request(at=0.0, body='{"messages": []}', **more):
 
 def lost(at=0.0, **more):
     """A write that was executed, and whose reply did not reach the subject."""
-    return request(at, **{"complete": (True, False), "status": 201} | more)
+    return request(at, **{"complete": (True, False), "status": 201, "reply_bytes": 0} | more)

@@ -113,7 +113,7 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write, by: str) 
         return None
     killed = next((each for each in trace.kills if _cuts(each.event, first, again)), None)
     because = ", because the subject was killed and resumed" if killed else by
-    seen, lost = first.seen, "its reply was lost"
+    seen, lost = first.seen, _lost(first.seen)
     if seen.client_gave_up and not killed:
         lost = f"the client had given up on it, {span_in_words(seen.end - seen.start)} after it was sent"
     after = f"was sent again {_gap(first, again)} after {lost}{because}"
@@ -129,7 +129,7 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write, by: str) 
 def _after_failure(first: Write, again: Write, failure: Request, by: str) -> Observation:
     """Report a write that was sent again after an error, although its first execution had succeeded."""
     if failure is first.seen:
-        after = f"was sent again {_gap(first, again)} after a {failure.status}, although it had been executed"
+        after = f"was sent again {_gap(first, again)} after {_answer(failure)}, although it had been executed"
     else:
         after = f"was sent again {_gap(first, again)} after it had succeeded, because {_failed(failure)}"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
@@ -190,7 +190,29 @@ def _ids(first: Write, again: Write, *others: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(id for request in requests for id in request.ids))
 
 
+def _lost(request: Request) -> str:
+    """Say what the caller got of a reply that was not complete."""
+    return "its reply broke off" if _broke_off(request) else "its reply was lost"
+
+
+def _broke_off(request: Request) -> bool:
+    exchange = request.exchange
+    return exchange is not None and not exchange.reply_complete and exchange.reply_bytes > 0
+
+
+def _answer(failure: Request) -> str:
+    """Name the complete reply that made the caller repeat its request: by its status, or the fault in it."""
+    if failure.status is None:
+        return "a reply that may have been lost"
+    if failure.status >= 400:
+        return f"a {failure.status}"
+    kinds = dict.fromkeys(fault.kind for fault in failure.injected if not fault.delay_ms)
+    return f"a faulted {failure.status} ({', '.join(kinds)})"
+
+
 def _failed(request: Request) -> str:
+    if _broke_off(request):
+        return f"the reply to {request.name} broke off"
     if request.reply_lost is not False:
         return f"{request.name} had no reply"
     status = request.status
@@ -383,7 +405,7 @@ def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Request]) -> bool:
 
 def _error(request: Request) -> str:
     if request.status is None:
-        return as_text(request.error) if request.caller_record else "its reply was lost"
+        return as_text(request.error) if request.caller_record else _lost(request)
     return f"a {request.status} with an error in it" if request.status < 400 else str(request.status)
 
 
