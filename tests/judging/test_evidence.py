@@ -18,6 +18,7 @@ from wirefault.core.spans import Span
 from wirefault.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
 from wirefault.history.judged_events import STAGES
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.toxiproxy.toxics import TOXICS
 
 CLOSED = {"error": "connection_closed", "ms": 402.0}
 LOST_REPLY = exchange(complete=(True, True), ms=3.0)
@@ -41,7 +42,8 @@ def test_toxic_without_calls_is_not_exercised():
 def test_toxic_is_unknown_without_caller_record():
     opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
     for crossed, stage in (([], "armed"), ([exchange("search")], "met")):
-        fault = only_fault(opaque, armed(timeout("search")), *crossed)
+        toxic = PlannedToxic("search", "cut_after", "downstream", {})
+        fault = only_fault(opaque, armed(toxic), *crossed)
         assert (fault.stage, fault.delivered, fault.why_not) == (stage, None, "no_record")
 
 
@@ -68,6 +70,55 @@ def test_ingress_record_shows_toxic(toxic, changes, fate):
     opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
     fault = only_fault(opaque, armed(toxic), intercepted(**changes))
     assert (fault.delivered, fault.delivered_by, fault.why_not) == fate
+
+
+# Each toxic, its attributes, and a connection under it as the ingress sees it. The reply has 50 bytes.
+LATE = {"first_byte_ms": 500.0, "received": 50, "ended_by": "client", "tls": False}
+SLICED = {**LATE, "first_byte_ms": 5.0, "last_byte_ms": 600.0}
+SILENT = {"tls": False}
+PASSING = {
+    "latency": ({"latency": 400}, LATE),
+    "slicer": ({"average_size": 10, "delay": 100_000}, SLICED),
+    "bandwidth": ({"rate": 1}, {}),
+    "shared_bandwidth": ({"rate": 1}, {}),
+    "timeout": ({"timeout": 400}, SILENT),
+    "limit_data": ({"bytes": 20}, {"received": 20, "first_byte_ms": 5.0, "tls": False}),
+    "reset_peer": ({}, {"how": "rst", "tls": False}),
+}
+# No data that reaches the gateway shows these.
+UNSEEN = {"slow_close", "cut_after", "down", "unaccepted", "unresolved"}
+
+
+def test_every_toxic_is_in_one_table():
+    assert sorted([*PASSING, *UNSEEN]) == sorted(toxic.kind for toxic in TOXICS)
+
+
+@pytest.mark.parametrize("kind", PASSING)
+def test_toxic_that_acted_on_an_exchange_is_delivered_with_and_without_an_ingress(kind):
+    attributes, seen = PASSING[kind]
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    events = [opaque, armed(PlannedToxic("message", kind, "downstream", attributes)), exchange("message")]
+    for more in ([], [intercepted(**seen)]):
+        fault = only_fault(*events, *more)
+        assert fault.delivered is True and fault.reached("injected"), more
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "bytes_of_reply"),
+    [
+        pytest.param("latency", {"latency": 100, "jitter": 100}, 50, id="delay may be none"),
+        pytest.param("latency", {"latency": 100}, 0, id="no reply"),
+        pytest.param("limit_data", {"bytes": 50}, 50, id="reply is as long as the limit"),
+        pytest.param("slicer", {"average_size": 50}, 50, id="one packet"),
+        pytest.param("bandwidth", {"rate": 100}, 50, id="fast enough for it"),
+        *(pytest.param(kind, {}, 50, id=kind) for kind in ("slow_close", "cut_after")),
+    ],
+)
+def test_toxic_that_may_not_have_acted_is_unknown(kind, attributes, bytes_of_reply):
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    planned = PlannedToxic("message", kind, "downstream", attributes)
+    fault = only_fault(opaque, armed(planned), exchange("message", reply_bytes=bytes_of_reply))
+    assert (fault.delivered, fault.why_not) == (None, "no_record")
 
 
 def test_handshake_at_ingress_marks_lost_try_as_tls():

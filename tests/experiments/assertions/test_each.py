@@ -24,6 +24,7 @@ from tests.support import replace
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import ASSERTIONS, AssertionEntry, parse_assertion
 from wirefault.history.events import WentPastLab
+from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link
 
 ROME = view(ended(ended_by="text", response="It is Rome"))
@@ -115,7 +116,7 @@ OTHER_WAY = opaque(request(103, 503), over_mcp("find", {}, 104.0))
 TOKENS = opaque(model_request(), model_request(105.0, tokens_in=100, tokens_out=50))
 UNTOLD = opaque(model_request(tokens_in=None, tokens_out=None))
 STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=fault_met()))
-TOXIC = opaque(armed(timeout("spare")), request(103))
+TOXIC = opaque(armed(PlannedToxic("spare", "cut_after", "downstream", {})), request(103))
 
 ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ("completes", ROME, True),

@@ -31,7 +31,13 @@ from wirefault.history.judged_events import (
     Unexplained,
     WhyNotObserved,
 )
-from wirefault.judging.evidence.toxics import ToxicTime, ToxicTimes, cut_short, shown_by_connections
+from wirefault.judging.evidence.toxics import (
+    ToxicTime,
+    ToxicTimes,
+    acted_on_exchanges,
+    cut_short,
+    shown_by_connections,
+)
 from wirefault.judging.requests import Request, record_key
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -94,18 +100,20 @@ def _toxic_record(
     )
     observed = any(one.shows for one in tries if one) or by_ingress is True
     unknown = not trace.keeps_record and not crossing and by_ingress is None
+    acted = unknown and acted_on_exchanges(planned, times, exchanges)
+    unknown = unknown and not acted
     why_not: WhyNotObserved | None = None
     if unknown:
         why_not = "no_record"
     elif None in tries:
         why_not = "unknown_kind"
-    elif not observed:
+    elif not (observed or acted):
         why_not = "not_seen" if was_met else "not_exercised"
     return structs.replace(
         _not_started(attempt, planned),
-        stage="observed" if observed else "met" if was_met else "armed",
-        delivered=None if unknown else observed,
-        delivered_by="caller" if by_ingress is None else "ingress",
+        stage="observed" if observed else "injected" if acted else "met" if was_met else "armed",
+        delivered=None if unknown else observed or acted,
+        delivered_by="injection" if acted else "caller" if by_ingress is None else "ingress",
         why_not=why_not,
         tries=tuple(
             one or _try_evidence(request, shows=False, explains=False)

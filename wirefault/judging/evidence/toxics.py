@@ -10,7 +10,7 @@ from typing import NamedTuple
 from wirefault.history.events import ConnectionEnded, Event, Exchange, ToxicsChanged
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
-from wirefault.toxiproxy.toxics.base import NOISE_MS, ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.base import NOISE_MS, CrossedRequest, ObservedConnection, ObservedTry
 
 # A connection that is closed at once fails within this time.
 _CLOSED_AT_ONCE_MS = 1.0
@@ -26,10 +26,15 @@ class ToxicTime(NamedTuple):
     begun: float = -math.inf  # the manager began to add it
     ending: float = math.inf  # the manager began to remove or change it
     gone: float = math.inf  # it was confirmed to be removed or changed
+    since: float = -math.inf  # it was confirmed to be in place
 
     def meets(self, start: float, end: float) -> bool:
         """Return whether a request from ``start`` to ``end`` may have met it."""
         return start < self.gone and end > self.begun
+
+    def covers(self, start: float, end: float) -> bool:
+        """Return whether it was in place from ``start`` to ``end``."""
+        return self.since <= start and end <= self.ending
 
 
 class ToxicTimes:
@@ -49,7 +54,7 @@ class ToxicTimes:
             if over and times and times[-1].gone == math.inf:
                 times[-1] = times[-1]._replace(ending=change.begun, gone=change.t)
             if started is not None:
-                times.append(ToxicTime(started.attributes, begun=change.begun))
+                times.append(ToxicTime(started.attributes, begun=change.begun, since=change.t))
         return times
 
 
@@ -86,6 +91,29 @@ def shown_by_connections(
     if True in verdicts:
         return True
     return None if not verdicts or None in verdicts else False
+
+
+def acted_on_exchanges(
+    planned: PlannedToxic, times: Iterable[ToxicTime], exchanges: Iterable[Exchange]
+) -> bool:
+    """Whether the toxic must have acted on one of these exchanges: all bytes of it crossed the toxic, which
+    the manager had verified to be in place.
+    """
+    exchanges = list(exchanges)
+    try:
+        known = toxic(planned.kind)
+        return any(
+            known.acted_on(planned.stream, known.complete(time.attributes), _crossed(exchange))
+            for time in times
+            for exchange in exchanges
+            if time.covers(exchange.start, exchange.start + exchange.ms / 1000)
+        )
+    except ValueError:  # this version does not know the toxic
+        return False
+
+
+def _crossed(exchange: Exchange) -> CrossedRequest:
+    return CrossedRequest(exchange.request_bytes, exchange.reply_bytes)
 
 
 def _observed(connection: ConnectionEnded, exchanges: Sequence[Exchange]) -> ObservedConnection:

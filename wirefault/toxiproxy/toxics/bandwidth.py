@@ -9,6 +9,7 @@ from wirefault.toxiproxy.toxics.base import (
     NOISE_MS,
     Attribute,
     Chunk,
+    CrossedRequest,
     Interrupted,
     ObservedTry,
     Toxic,
@@ -37,6 +38,9 @@ class BandwidthToxic(Toxic):
         if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
             return tried.gave_up_on_request()
         return tried.delayed_by(tried.reply_bytes / attributes["rate"], NOISE_MS)
+
+    def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
+        return crossed.bytes_in(stream) / attributes["rate"] >= NOISE_MS
 
     def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
         return {"rate": round(attributes["rate"] / share)}

@@ -149,6 +149,19 @@ class ObservedConnection:
         return waited and waited_ms >= NOISE_MS and self.ms - own_ms >= ABOUT * waited_ms
 
 
+@dataclass(frozen=True)
+class CrossedRequest:
+    """One request that reached the gateway through the toxic, as the gateway recorded it."""
+
+    request_bytes: int
+    reply_bytes: int
+    """What the gateway wrote."""
+
+    def bytes_in(self, stream: str) -> int:
+        """How many bytes crossed the toxic, or came to it, in that stream."""
+        return self.request_bytes if stream == "upstream" else self.reply_bytes
+
+
 class Interrupted(Exception):
     """The chain changes at this toxic: the pipe must pass on the data that it holds and end.
 
@@ -286,6 +299,13 @@ class Toxic(ABC):
         For subjects that keep no record of their tries. Pure.
         """
         return None
+
+    def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
+        """Whether it must have acted on that request, by what it does to all data that comes to it.
+
+        For subjects that keep no record, on connections that no ingress saw. Pure.
+        """
+        return False
 
     @property
     def only_delays(self) -> bool:

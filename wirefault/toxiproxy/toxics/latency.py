@@ -9,6 +9,7 @@ from wirefault.core.caller_errors import TIMEOUT
 from wirefault.toxiproxy.toxics.base import (
     HOUR_MS,
     Attribute,
+    CrossedRequest,
     Interrupted,
     ObservedConnection,
     ObservedTry,
@@ -48,6 +49,9 @@ class LatencyToxic(Toxic):
     ) -> bool | None:
         """The first byte was late by about the minimum delay."""
         return connection.delayed_by(attributes["latency"] - attributes["jitter"])
+
+    def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
+        return crossed.bytes_in(stream) > 0 and attributes["latency"] > attributes["jitter"]
 
     def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
         return {name: round(value * share) for name, value in attributes.items()}

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wirefault.core.caller_errors import CLOSED
-from wirefault.toxiproxy.toxics.base import Attribute, ObservedConnection, ObservedTry, Toxic, ToxicStub
+from wirefault.toxiproxy.toxics.base import (
+    Attribute,
+    CrossedRequest,
+    ObservedConnection,
+    ObservedTry,
+    Toxic,
+    ToxicStub,
+)
 
 _CUT_SHORT = ("connection_closed", "connection_reset", "bad_reply")
 
@@ -37,6 +44,10 @@ class LimitDataToxic(Toxic):
         limit = attributes["bytes"]
         cut = connection.bytes_sent > limit if stream == "upstream" else connection.received == limit
         return connection.by_proxy and cut
+
+    def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
+        """Downstream: the rest of the reply does not pass."""
+        return stream == "downstream" and crossed.reply_bytes > attributes["bytes"]
 
     async def pipe(self, stub: ToxicStub) -> None:
         while (chunk := await stub.receive()) is not None:

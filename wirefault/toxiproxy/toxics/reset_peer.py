@@ -11,6 +11,7 @@ from wirefault.toxiproxy.toxics.base import (
     ABOUT,
     HOUR_MS,
     Attribute,
+    CrossedRequest,
     ObservedConnection,
     ObservedTry,
     Toxic,
@@ -52,6 +53,10 @@ class ResetToxic(Toxic):
         """The proxy reset it after about N; a reset by the gateway is never passed on as a reset."""
         reset = connection.by_proxy and connection.how == "rst"
         return reset and connection.ms >= ABOUT * attributes["timeout"]
+
+    def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
+        """Downstream: the reply is the data after which it resets the connection, and does not pass."""
+        return stream == "downstream" and crossed.reply_bytes > 0
 
     def on_accept(self, sockets: tuple[socket.socket, socket.socket]) -> None:
         # Set on new connections alone: as in the real server, one that was open before the toxic is closed

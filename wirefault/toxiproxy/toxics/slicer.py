@@ -11,6 +11,7 @@ from wirefault.toxiproxy.toxics.base import (
     NOISE_MS,
     Attribute,
     Chunk,
+    CrossedRequest,
     Interrupted,
     ObservedConnection,
     ObservedTry,
@@ -68,6 +69,10 @@ class SlicerToxic(Toxic):
         if more_ms < max(pauses_ms / 2, NOISE_MS):
             return None
         return True if last - first - connection.gateway_ms >= ABOUT * more_ms else None
+
+    def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
+        largest = attributes["average_size"] + attributes["size_variation"]
+        return crossed.bytes_in(stream) > largest and attributes["delay"] > 0
 
     async def pipe(self, stub: ToxicStub) -> None:
         while (chunk := await stub.receive()) is not None:

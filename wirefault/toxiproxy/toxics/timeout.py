@@ -10,6 +10,7 @@ from wirefault.toxiproxy.toxics.base import (
     HOUR_MS,
     NOISE_MS,
     Attribute,
+    CrossedRequest,
     ObservedConnection,
     ObservedTry,
     Toxic,
@@ -41,6 +42,10 @@ class TimeoutToxic(Toxic):
     ) -> bool | None:
         """The subject sent data and received no byte before the connection ended."""
         return connection.stopped(stream) and connection.how in ("fin", "open") and connection.ms >= NOISE_MS
+
+    def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
+        """Downstream: nothing of the reply passes."""
+        return stream == "downstream" and crossed.reply_bytes > 0
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         return attributes["timeout"]
