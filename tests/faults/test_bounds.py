@@ -10,7 +10,12 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 
-from tests.faults.tries import a_try, act_of, always
+from tests.dialects.forms import FORMS, STREAMS, TEXT, events
+from tests.faults.catalogue.mcp.messages import RESULT, made_of, mcp_request, mcp_try
+from tests.faults.tries import a_try, act_of, always, done_to, model_try
+from wirefault.dialects.http import Reply, ReplyInPieces, Step, json_reply
+from wirefault.faults.base import Act, Changed, Fault, Try
+from wirefault.faults.plan import act_of as planned_act
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.conditions import When
 from wirefault.faults.sets.fault_set import FaultSetError, build_set
@@ -144,3 +149,111 @@ def test_delay_that_would_be_negative_is_refused() -> None:
 def test_longest_delay_is_not_cut(fault: str, parameters: dict[str, Any], seconds: float) -> None:
     act = act_of(REGISTRY[fault](**parameters), a_try(ordinal=LARGE, chance=always(0.0)))
     assert act.delay == pytest.approx(seconds, rel=1e-6)
+
+
+BODY = json_reply(200, {"items": list(range(40))})
+
+
+def _fault(name: str, **parameters: Any) -> Fault:
+    kind: Any = REGISTRY[name]
+    return kind(**parameters)  # type: ignore[no-any-return]
+
+
+def _in_pieces(done: object) -> ReplyInPieces:
+    reply = done.reply if isinstance(done, Changed) else done
+    assert isinstance(reply, ReplyInPieces)
+    return reply
+
+
+def _seconds(reply: ReplyInPieces) -> float:
+    """How long the gateway waits in it, all pieces together."""
+    return reply.wait + math.fsum(step for step in reply.pieces if not isinstance(step, bytes))
+
+
+@pytest.mark.parametrize("bytes_per_second", [1e-9, 0.5, 500, 1e9])
+def test_slow_body_takes_its_rate_for_every_byte(bytes_per_second: float) -> None:
+    made = _in_pieces(done_to(_fault("slow_body", bytes_per_second=bytes_per_second), BODY))
+    assert b"".join(piece for piece in made.pieces if isinstance(piece, bytes)) == BODY.body
+    assert _seconds(made) == pytest.approx(len(BODY.body) / bytes_per_second, rel=1e-6)
+
+
+@pytest.mark.parametrize("ms", [1, 600_000])
+def test_first_token_of_a_whole_reply_waits(ms: int) -> None:
+    made = done_to(_fault("slow_first_token", ms=ms), BODY, model_try(FORMS[0]))
+    assert _seconds(_in_pieces(made)) == ms / 1000
+
+
+@pytest.mark.parametrize(("fault", "tokens"), [("slow_first_token", 1), ("slow_tokens", None)])
+@pytest.mark.parametrize("ms", [1, 600_000])
+def test_tokens_of_a_stream_wait(fault: str, tokens: int | None, ms: int) -> None:
+    form = next(form for form in STREAMS if form.dialect == "openai_chat")
+    more = {"jitter_ms": 600_000} if fault == "slow_tokens" else {}
+    made = act_of(_fault(fault, ms=ms, **more), model_try(form, chance=always(0.5)))
+    assert made.events is not None
+    editor, steps = made.events(), list[Step]()
+    for event in events(TEXT, form):
+        steps += editor.event(event)
+    waits = [step for step in steps if not isinstance(step, bytes)]
+    assert len(waits) == (tokens or editor.evidence["events"]) >= 1
+    assert waits == [pytest.approx((ms + more.get("jitter_ms", 0) / 2) / 1000)] * len(waits)
+
+
+def _mcp(fault: str, tried: Try, **parameters: Any) -> ReplyInPieces:
+    made = planned_act(_fault(fault, **parameters), tried)
+    assert isinstance(made, Act)
+    return _in_pieces(made_of(made, RESULT))
+
+
+ASKED_FOR_PROGRESS = mcp_request(name="add", _meta={"progressToken": 7})
+
+
+@pytest.mark.parametrize("ms", [0, 0.5, 600_000])
+@pytest.mark.parametrize(
+    ("fault", "tried", "more"),
+    [
+        ("late_response", mcp_try(), {}),
+        ("slow_progress", mcp_try(ASKED_FOR_PROGRESS), {"steps": 1}),
+        ("slow_progress", mcp_try(ASKED_FOR_PROGRESS), {"steps": 1000}),
+        ("split_line", mcp_try(lines=True), {"kind": "pause"}),
+    ],
+)
+def test_response_of_mcp_waits(fault: str, tried: Try, more: dict[str, Any], ms: float) -> None:
+    made = _mcp(fault, tried, ms=ms, **more)
+    assert _seconds(made) == pytest.approx(ms / 1000)
+    if fault == "slow_progress":
+        assert sum(isinstance(step, bytes) for step in made.pieces) == more["steps"] + 1
+
+
+SIZE = len(BODY.body)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "at"),
+    [
+        *(("at_byte", at, at) for at in (0, 1, SIZE - 1)),
+        ("fraction", 0.0, 0),
+        ("fraction", 0.999, int(SIZE * 0.999)),
+    ],
+)
+def test_reply_is_cut_at_its_byte(field: str, value: float, at: int) -> None:
+    made = _in_pieces(done_to(_fault("truncate", **{field: value}), BODY))
+    assert (made.pieces, made.length) == ((BODY.body[:at],), SIZE)
+
+
+@pytest.mark.parametrize(
+    ("fault", "parameters", "header"),
+    [
+        ("unavailable", {"retry_after": 0}, "0"),
+        ("unavailable", {"retry_after": 3600}, "3600"),
+        ("rate_limit", {"retry_after": 3600}, "3600"),
+    ],
+)
+def test_retry_after_is_sent_as_it_is_given(fault: str, parameters: dict[str, Any], header: str) -> None:
+    answer = act_of(_fault(fault, **parameters)).answer
+    assert isinstance(answer, Reply) and float(answer.header("retry-after")) == float(header)
+
+
+@pytest.mark.parametrize("status", [200, 599])
+def test_status_is_sent_as_it_is_given(status: int) -> None:
+    answer = act_of(_fault("status", status=status)).answer
+    assert isinstance(answer, Reply) and answer.status == status
