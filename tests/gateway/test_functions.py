@@ -228,6 +228,24 @@ def test_concurrent_coroutines_keep_apart(lab: Lab) -> None:
     assert len(lab.exchanges(50)) == 50
 
 
+def test_call_says_when_it_began(lab: Lab) -> None:
+    """The second call of two at once begins before the first ends, also if its connection is opened later."""
+
+    @tool
+    async def slow(number: int) -> int:
+        await asyncio.sleep(0.05)
+        return number
+
+    async def both() -> None:
+        await slow(0)  # it leaves a connection for one of the two
+        await asyncio.gather(slow(1), slow(1))
+
+    lab.begin()
+    asyncio.run(both())
+    _, first, second = sorted(lab.exchanges(3), key=lambda exchange: exchange.start)
+    assert second.start - second.opened_ms / 1000 < first.start + first.ms / 1000
+
+
 def test_cancelled_coroutine_leaves(lab: Lab) -> None:
     arm(lab, "hang", forwarded=False)
 

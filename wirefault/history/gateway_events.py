@@ -169,7 +169,8 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
     first_token_ms: Clock | None = None
     # fresh: first request of a TLS connection, whose handshake crossed the toxics, too; kept: a later one
     tls: Literal["", "fresh", "kept"] = ""
-    # how long before it its connection was opened; None if that had carried an earlier request
+    # time from the opening of its connection, or from the call of a function, to its first byte; None if an
+    # earlier request came on that connection
     opened_ms: Clock | None = None
     # time until the request was complete, if 10 ms or more
     request_ms: Clock = 0.0

@@ -245,6 +245,8 @@ class EpisodeTrace:
         if exchange is None or exchange.opened_ms is None:
             return None
         at_gateway = exchange.start - exchange.opened_ms / 1000
+        if request.is_of_function:
+            return at_gateway  # when its call began, whatever connection carried it
         connections = self._connections_by_link.get((exchange.attempt, exchange.link), [])
         until = bisect_right(connections, at_gateway + _OPENED_TOLERANCE_S, key=lambda each: each.opened)
         carriers = (each.opened for each in reversed(connections[:until]) if each.t >= exchange.start)

@@ -10,14 +10,15 @@ from wirefault.gateway.exchange.carrier import HTTP
 from wirefault.gateway.exchange.client import ClientTransport, PauseReason
 from wirefault.gateway.exchange.client_side import ClientSide
 from wirefault.gateway.exchange.decision import ask_faults, may_meet_fault
-from wirefault.gateway.exchange.exchange import Exchange
+from wirefault.gateway.exchange.exchange import WAITED_HEADER, Exchange
 from wirefault.gateway.http1.framing import BadBody
-from wirefault.gateway.http1.heads import BadHead, RequestHead, find_head
+from wirefault.gateway.http1.heads import BadHead, RequestHead, find_head, read_header
 from wirefault.gateway.http1.messages import CONTINUE
 from wirefault.gateway.lane import LinkListener
 from wirefault.history.events import TLS_ON_PLAIN
 
 _MAX_QUEUE = 64 * 1024
+_MAX_WAITED_MS = 3_600_000
 _TLS_RECORD = b"\x16"
 _CLIENT_LEFT_EARLY = "the client left before its request was complete"
 _OUTLIVED = "this connection belongs to an attempt that is over: open a new one"
@@ -162,6 +163,8 @@ class ClientConnection(ClientSide, asyncio.Protocol):
     def _new_exchange(self, head: RequestHead) -> Exchange:
         exchange = self.new_exchange(head, self.queue.arrived)
         exchange.opened, self._opened = self._opened, None
+        if self.listener.link.is_in_process:
+            exchange.opened = _call_began(exchange)
         if self.client.tls:
             exchange.tls, self.client.tls = self.client.tls, "kept"
         return exchange
@@ -184,6 +187,15 @@ class ClientConnection(ClientSide, asyncio.Protocol):
         exchange = self.relay.exchange or self._new_exchange(RequestHead("", "", [], len(self.queue.waiting)))
         self.queue.take_all()
         self.relay.refuse(exchange, error)
+
+
+def _call_began(exchange: Exchange) -> float | None:
+    """When the call of a function began in its process, which may have waited for its connection."""
+    try:
+        waited_ms = float(read_header(exchange.head, WAITED_HEADER))
+    except ValueError:
+        return None
+    return exchange.began - waited_ms / 1000 if 0 <= waited_ms < _MAX_WAITED_MS else None
 
 
 class RequestQueue:

@@ -32,7 +32,7 @@ from wirefault.gateway.http1.heads import RequestHead, read_header
 from wirefault.gateway.lane import NO_ORIGIN, LaneAttempt, LinkListener, Origin
 from wirefault.history.events import ShadowMet
 
-SENDS_HEADER, WRITES_HEADER = "tool-sends", "tool-writes"
+SENDS_HEADER, WRITES_HEADER, WAITED_HEADER = "tool-sends", "tool-writes", "tool-waited"
 MAX_FINGERPRINTED = 256 * 1024
 
 
@@ -70,7 +70,8 @@ class Exchange:
     began: float
     """``perf_counter`` at the request's first byte."""
     opened: float | None
-    """``perf_counter`` when its connection was opened; None if that has carried an earlier request."""
+    """``perf_counter`` when its connection was opened; None if that has carried an earlier request. For a
+    function: when its call began."""
     request_ended: float
     """... at its last byte."""
     ended: float

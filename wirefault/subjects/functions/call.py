@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import select
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -57,6 +58,7 @@ class _Call:
     def __init__(
         self, function: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
+        self._began = time.perf_counter()
         self._function = function
         self._path = "/" + quote(name, safe="")
         self._url = f"http://functions{self._path}"
@@ -70,7 +72,8 @@ class _Call:
     def request(self, token: str, *, writes: bool | None) -> bytes:
         marks = {"Tool-Sends": self._may_send, "Tool-Writes": bool(writes)}
         method = "QUERY" if writes is False else "POST"
-        return request_bytes(method, self._path, token, self._arguments.body, marks)
+        waited_s = time.perf_counter() - self._began
+        return request_bytes(method, self._path, token, self._arguments.body, marks, waited_s)
 
     def take_return(self, data: bytes) -> list[tuple[tuple[Any, ...], Mapping[str, Any]]]:
         """Take bytes of the return connection; return the arguments of each execution that they ask for.

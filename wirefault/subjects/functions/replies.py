@@ -106,9 +106,14 @@ class Incoming:
         return b""
 
 
-def request_bytes(method: str, path: str, token: str, body: bytes, marks: Mapping[str, bool]) -> bytes:
-    """Return the request that calls a function. ``marks``: headers that say something about it if true."""
+def request_bytes(
+    method: str, path: str, token: str, body: bytes, marks: Mapping[str, bool], waited_s: float = 0.0
+) -> bytes:
+    """Return the request that calls a function. ``marks``: headers that say something about it if true.
+    ``waited_s``: how long ago the call began.
+    """
     lines = "".join(f"{name}: yes\r\n" for name, holds in marks.items() if holds)
+    lines += f"Tool-Waited: {waited_s * 1000:.3f}\r\n"
     head = (
         f"{method} {path} HTTP/1.1\r\nHost: functions\r\nTool-Caller: {token}\r\n{lines}"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
