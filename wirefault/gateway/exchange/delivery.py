@@ -228,10 +228,10 @@ class ReplyDelivery:
     def write(self, exchange: Exchange, data: bytes) -> None:
         """Send bytes of the reply."""
         if data:
+            exchange.ended = time.perf_counter()  # before the client may react to it
             self._client.write(data)
             reply = exchange.reply
             reply.size += self._size(data)
-            exchange.ended = time.perf_counter()
             if reply.pieces is not None:
                 reply.pieces.keep(exchange.ended, data)
 

@@ -78,9 +78,9 @@ class Tunnel:
         if to == "server":
             self._upstream.send(data)
         elif data:
+            self._exchange.ended = time.perf_counter()
             self._client.write(data)
             self._exchange.reply.size += len(data)
-            self._exchange.ended = time.perf_counter()
 
     def on_queue(self, sender: Side) -> None:
         if self.session is None:
