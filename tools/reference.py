@@ -35,6 +35,7 @@ from wirefault.experiments.measures import measure_rows
 from wirefault.history.events import Event
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.finding import RuleText
+from wirefault.judging.findings.outcomes import OUTCOME_RULES
 from wirefault.judging.findings.rules import RULES
 from wirefault.recovery.strategies import STRATEGIES
 from wirefault.report.fault_catalogue import default_of, range_of
@@ -376,7 +377,8 @@ def findings_page() -> Iterator[str]:
     yield "|---|---|---|---|"
     yield from _rows(RULES, "every command")
     yield from _rows(DIFFERENCES, "`audit`, experiments")
-    for rule in (*RULES, *DIFFERENCES):
+    yield from _rows(OUTCOME_RULES, "every command, by an [oracle](outcomes.md)")
+    for rule in (*RULES, *DIFFERENCES, *OUTCOME_RULES):
         yield from ("", f"## {rule.name}", "", *_paragraphs(rule))
     yield from rules_section(load_cases(), read_scores())
 

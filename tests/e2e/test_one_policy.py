@@ -76,6 +76,10 @@ def price():
 
 crash = price
 
+def liar():
+    again(0, "GET", "/price", tries=1)
+    print('{{"status": "done"}}')
+
 def deny():
     try:
         print("ordered", call("POST", "/orders", TEA))
@@ -142,6 +146,8 @@ class Event:
     """The answer shows it, which a test of pytest has not."""
     question: str = ""
     """The question of the audit that makes it happen."""
+    expect: dict[str, Any] | None = None
+    """An oracle, which an experiment's other prompts have not."""
 
     @property
     def finding(self) -> tuple[str, str, str]:
@@ -170,6 +176,15 @@ EVENTS = {
         question="read_5xx",
     ),
     "an honest failure": Event("honest", LOST),
+    "a false claim, by an oracle": Event(
+        "liar",
+        PRICE_FAILS,
+        "harmful",
+        "false_success",
+        "the agent says that it is done, but it is not as asked: message_sent missing",
+        1,
+        expect={"effects": [{"kind": "message_sent"}]},
+    ),
     "Retry-After ignored": Event(
         "hasty",
         ASKED_TO_WAIT,
@@ -288,7 +303,8 @@ Findings = dict[str, list[tuple[str, str, str]]]
 """Severity, rule and sentence of each finding, by event."""
 IDS = {f"e{number}": name for number, name in enumerate(EVENTS)}
 # A wiring whose links have variables has no tap, and what does not use these is not watched.
-WATCHED = {id: name for id, name in IDS.items() if name != "the lab bypassed"}
+WITHOUT_WIRING = "the lab bypassed"
+WATCHED = {id: name for id, name in IDS.items() if name != WITHOUT_WIRING and EVENTS[name].expect is None}
 FAULTS = [
     {**event.fault, "id": id, "only": {**event.fault.get("only", {}), "episodes": [id]}}
     for id, event in zip(IDS, EVENTS.values(), strict=True)
@@ -319,16 +335,25 @@ def judged(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
 # a run for each event: `exec`, `run` of a wiring, and what reads the recording of `exec` or repeats it
 
 
+def prompted(folder: Path, event: Event) -> tuple[str, ...]:
+    """The options for a prompt with an oracle."""
+    entry = {"id": "one", "prompt": event.behaviour, "expect": event.expect}
+    (folder / "prompts.json").write_text(json.dumps([entry]))
+    return "--prompts", "prompts.json"
+
+
 def by_exec(folder: Path, event: Event) -> tuple[int, Any]:
-    words = ("--tap", "proxy", "--faults", json.dumps({"faults": [event.fault]}), "--json", "out.json")
-    done = wirefault(
-        folder, environ_in(folder), "exec", *words, "--", sys.executable, "shopper.py", event.behaviour
-    )
+    words = ["--tap", "proxy", "--faults", json.dumps({"faults": [event.fault]}), "--json", "out.json"]
+    words += prompted(folder, event) if event.expect else []
+    behaviour = "{prompt}" if event.expect else event.behaviour
+    command = ("--", sys.executable, "shopper.py", behaviour)
+    done = wirefault(folder, environ_in(folder), "exec", *words, *command)
     return done.returncode, json.loads((folder / "out.json").read_text("utf-8"))
 
 
 def by_run(folder: Path, event: Event) -> tuple[int, Any]:
-    words = ("--faults", json.dumps({"faults": [event.fault]}), "--prompt", event.behaviour)
+    words = ["--faults", json.dumps({"faults": [event.fault]})]
+    words += prompted(folder, event) if event.expect else ["--prompt", event.behaviour]
     done = wirefault(folder, environ_in(folder), "run", "wirefault.yaml", *words, "--json", "--no-charts")
     return done.returncode, json.loads(done.stdout)
 
@@ -346,7 +371,7 @@ def test_exec_run_again_and_report_judge_alike(tmp_path: Path, shop: str, name: 
     expected = [] if event.control or not event.rule else [event.finding]
     code = 0 if event.control else event.code
     runs = {"exec": by_exec(tmp_path, event), "again": by_again(tmp_path)}
-    if name in WATCHED.values():
+    if name != WITHOUT_WIRING:
         runs["run"] = by_run(tmp_path, event)
     for command, (ended, summary) in runs.items():
         assert (judged(summary["findings"]), ended) == (expected, code), command
@@ -355,6 +380,13 @@ def test_exec_run_again_and_report_judge_alike(tmp_path: Path, shop: str, name: 
     assert reported.returncode == code, reported.stderr
     [suite] = ElementTree.parse(tmp_path / "out.xml").getroot()
     assert (suite.get("failures"), suite.get("errors")) == (f"{int(code == 1):d}", f"{int(code == 2):d}")
+    worst = event.severity if expected and event.severity != "note" else "none"
+    heading = {"harmful": ["harm found"], "risky": ["risk found"]}.get(worst, [])
+    page = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--md", "-").stdout
+    assert re.findall(r"\b(?:harm|risk) found\b", page) == heading
+    listed = wirefault(tmp_path, environ_in(tmp_path), "runs", "list").stdout
+    kinds = re.findall(r"\b(?:harmful|risky): \w+", listed)
+    assert kinds[-1:] == ([f"{worst}: {event.rule}"] if heading else [])
     unlimited = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--fail-on", "none")
     assert unlimited.returncode == (2 if code == 2 else 0), unlimited.stderr
 
@@ -435,7 +467,9 @@ def test_{id}():
 def test_pytest_judges_alike(tmp_path: Path, shop: str) -> None:
     prepared(tmp_path, shop)
     events = {
-        id: EVENTS[name] for id, name in IDS.items() if not (EVENTS[name].control or EVENTS[name].by_answer)
+        id: EVENTS[name]
+        for id, name in IDS.items()
+        if not (EVENTS[name].control or EVENTS[name].by_answer or EVENTS[name].expect)
     }
     tests = [TEST.format(fault=event.fault, id=id, behaviour=event.behaviour) for id, event in events.items()]
     (tmp_path / "test_shop.py").write_text("".join(tests))

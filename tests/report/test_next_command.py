@@ -30,9 +30,9 @@ def test_run_without_failures_has_no_command() -> None:
     assert worst_episode([GOOD], [finding("good", "note")]) == ""
 
 
-def test_episodes_are_ordered_by_outcome_then_findings() -> None:
+def test_episodes_are_ordered_by_findings_then_outcome() -> None:
     assert worst_episode([GOOD, CRASHED, LOST], []) == "lost"
-    assert worst_episode([GOOD, CRASHED], [finding("good", "harmful")]) == "crashed"
+    assert worst_episode([CRASHED, GOOD], [finding("good", "harmful")]) == "good"
     other = judge_episode(episode(name="other", expect=ASK_BOB))
     assert worst_episode([LOST, other], [finding("other", "risky")]) == "other"
 

@@ -36,6 +36,7 @@ from wirefault.history.reader import with_ids
 from wirefault.judging.checker import Severity
 from wirefault.judging.findings.conduct import Conduct, conduct_in
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.outcomes import kinds_with_outcome, rule_of
 from wirefault.judging.findings.retries import SENT_AGAIN, kept_retry_after
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
@@ -167,6 +168,7 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     ``retry_after``: how many requests refused with Retry-After were sent again in time, and of how many.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
     control's, which ``findings`` counts, too. ``claim``: what the agent said, where no oracle checks it.
+    ``by_outcome``: the finding that its outcome is, unless one of the others names the same event.
     """
 
     episode: str
@@ -205,6 +207,21 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     overshoot: float | None = None
     value: ValueAxis = "not_applicable"
     retry_after: tuple[int, int] = (0, 0)
+    by_outcome: FindingFacts | None = None
+
+    @property
+    def all_kinds(self) -> list[tuple[Severity, str]]:
+        """Severity and rule of each kind of its findings, with its outcome's."""
+        return kinds_with_outcome([(each.severity, each.rule) for each in self.kinds], self._broken)
+
+    @property
+    def all_findings(self) -> int:
+        """The number of its findings, with its outcome's."""
+        return self.findings + len(self.all_kinds) - len(self.kinds)
+
+    @property
+    def _broken(self) -> tuple[str, Severity] | None:
+        return (self.by_outcome.rule, self.by_outcome.severity) if self.by_outcome else None
 
 
 def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, set[str]]:
@@ -251,10 +268,10 @@ def facts_in(
     assertions = [parse_assertion(entry) for entry in entries]
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
     outages = outages_in(judgement.traces.values())
-    findings = Counter(finding.episode for finding in judgement.findings if not _is_lowered(finding))
+    findings = Counter(finding.episode for finding in judgement.rule_findings if not _is_lowered(finding))
     graver: defaultdict[str, list[Finding]] = defaultdict(list)
     repeats: defaultdict[str, list[Finding]] = defaultdict(list)
-    for finding in judgement.findings:
+    for finding in judgement.rule_findings:
         if finding.severity != "note":
             graver[finding.episode].append(finding)
         if finding.rule == WRITE_REPEATED.name and finding.severity != "note":
@@ -354,7 +371,13 @@ def _facts(
         overshoot=_overshoot(events, budgets, usage),
         value=judged.value,
         retry_after=kept_retry_after(trace),
+        by_outcome=_of_outcome(trace, judged),
     )
+
+
+def _of_outcome(trace: EpisodeTrace, judged: EpisodeJudged) -> FindingFacts | None:
+    broken = rule_of(trace, judged)
+    return FindingFacts(broken[1], broken[0]) if broken else None
 
 
 def _kind(finding: Finding, writes: Iterable[WriteCount], sends: Iterable[SentCount]) -> FindingFacts:

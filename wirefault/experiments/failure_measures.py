@@ -7,7 +7,7 @@ they have no sum.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -52,13 +52,18 @@ def _cost_of_faults(
     failed, tries = (sum(getattr(e.tries, which) for e in episodes) for which in ("failed", "tries"))
     each = in_units(name, math.fsum(known.values()) / len(known))
     more = " or more" if arm.valid.missing > 0 else ""
-    text = f"{each}{more} ({failed} of {tries} tries failed{_rarely(known)})"
+    text = f"{each}{more} ({failed} of {tries} tries failed{_rarely(known, episodes)})"
     return replace(measure, text=text, episodes=tuple(key for key, cost in known.items() if cost))
 
 
-def _rarely(costs: Mapping[str, float]) -> str:
+def _rarely(costs: Mapping[str, float], tried: Iterable[EpisodeFacts] = ()) -> str:
+    """Say in how many episodes, if they are few. ``tried``: with the failed tries that the costs are of."""
     costly = sum(map(bool, costs.values()))
-    return f", in {costly} of {len(costs)} episodes" if costly < MIN_SEEN else ""
+    if costly >= MIN_SEEN:
+        return ""
+    failed = sum(bool(episode.tries.failed) for episode in tried)
+    cost = f", with a cost in {costly}" if failed > costly else ""
+    return f", in {failed or costly} of {len(costs)} episodes{cost}"
 
 
 def _budget_overshoot(arm: ArmFacts, terms: Terms) -> Measure:

@@ -304,10 +304,14 @@ def _total_seconds(arm: ArmFacts, terms: Terms) -> Measure:
 
 
 def _delivered(arm: ArmFacts, _: Terms) -> Measure:
-    """Over valid episodes only: an invalid one shows nothing about the subject."""
+    """Over valid episodes only: an invalid one shows nothing about the subject. The text counts both."""
     sure = sum(episode.delivered for episode in arm.valid.episodes)
     unknown = any(episode.delivery_unknown for episode in arm.valid.episodes)
-    return number_measure(Bounds(sure, math.inf if unknown else sure))
+    measure = number_measure(Bounds(sure, math.inf if unknown else sure))
+    left_out = sum(episode.delivered for episode in arm.episodes if episode.outcome == "invalid")
+    return (
+        replace(measure, text=f"{measure.text} and {left_out} in invalid episodes") if left_out else measure
+    )
 
 
 def _budgets_spent(arm: ArmFacts, _: Terms) -> Measure:
@@ -323,8 +327,8 @@ def _budget_strikes(arm: ArmFacts, _: Terms) -> Measure:
 
 
 def _findings(arm: ArmFacts, _: Terms) -> Measure:
-    measures = sum(episode.findings for episode in arm.valid.episodes)
-    showing = tuple(episode.episode for episode in arm.valid.episodes if episode.findings)
+    measures = sum(episode.all_findings for episode in arm.valid.episodes)
+    showing = tuple(episode.episode for episode in arm.valid.episodes if episode.all_findings)
     return number_measure(open_above(arm, measures), showing)
 
 

@@ -27,6 +27,7 @@ from wirefault.experiments.facts import EpisodeFacts, FindingFacts
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.finding import Finding, times
+from wirefault.judging.findings.outcomes import DUPLICATE
 from wirefault.judging.judge import ByControl, usual_by_rule
 from wirefault.judging.writes import WriteCount, sent_as_often
 
@@ -124,7 +125,8 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
     repeats = [repeat for write, counts in beside if (repeat := _repeat(write, counts)) is not None]
     certain = [repeat.text for repeat in repeats if repeat.certain]
     if certain:
-        return structs.replace(episode, outcome="duplicate", repeated="; ".join(certain))
+        kind = FindingFacts(DUPLICATE.severity, DUPLICATE.name)
+        return structs.replace(episode, outcome="duplicate", repeated="; ".join(certain), by_outcome=kind)
     perhaps = [*filter(None, [episode.unseen_writes]), *(repeat.text for repeat in repeats)]
     return structs.replace(episode, perhaps_repeated="; ".join(perhaps))
 

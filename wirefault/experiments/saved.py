@@ -334,8 +334,8 @@ class SavedExperiment:
     def worst_finding(self) -> str | None:
         """The worst finding of all arms, compared with the control; None if a run cannot be read."""
         ran = [arm for arm in self.plan.arms if self.run_ids(arm)]
-        kinds = (kind for arm in ran for episode in self.facts_of(arm).episodes for kind in episode.kinds)
-        worst = worst_finding((kind.severity, kind.rule) for kind in kinds)
+        episodes = (episode for arm in ran for episode in self.facts_of(arm).valid.episodes)
+        worst = worst_finding(kind for episode in episodes for kind in episode.all_kinds)
         readable = all(self.facts_of_run(arm, each).is_readable for arm in ran for each in self.run_ids(arm))
         return worst if worst or readable else None
 

@@ -17,16 +17,14 @@ from threading import Thread
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly, parse_expression
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts import facts_in, judged_run
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.repeated import by_control
 from wirefault.experiments.safety import Spending
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event, RunSealed, RunStarted
 from wirefault.history.reader import HistoryError, Tail
-from wirefault.judging.judge import findings_by_control
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.judging.trace import traces
 from wirefault.judging.usage import model_usage
 from wirefault.lab.own_lab import Halt
 from wirefault.stats.sequential import rate_interval
@@ -235,8 +233,10 @@ class Watch:
 
     def _findings_in(self, arm: PlannedArm, events: Sequence[Event]) -> Iterator[str]:
         """The findings in an episode's events, without those that the control until now overrules."""
-        of_episode = traces(events)
-        if self._run is None or not findings_by_control(of_episode, {}):
+        if self._run is None:
             return
-        facts = self._saved.compared(arm, facts_of_one(facts_of(self._run.run_id, events)))
-        yield from (finding.text for finding in findings_by_control(of_episode, by_control(facts)))
+        judgement = judged_run(self._run.run_id, events)
+        if judgement.findings:
+            facts = facts_of_one(facts_in(self._run.run_id, judgement, (), runs_code=False))
+            compared = judgement.by_control(by_control(self._saved.compared(arm, facts)))
+            yield from (finding.text for finding in compared.findings)

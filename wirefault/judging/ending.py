@@ -35,6 +35,7 @@ def ending(severities: Iterable[Severity], fail_on: FailOn = _DEFAULT, *, known:
 
 
 def run_ending(summary: Summary, fail_on: FailOn = _DEFAULT) -> int:
-    """The exit code of a run."""
-    known = not nothing_known(summary.faults, summary.settings)
+    """The exit code of a run. Nothing is known if no episode is valid: findings in invalid ones are notes."""
+    failed = summary.lab_failed_because or summary.servers_failed_because
+    known = not failed and not nothing_known(summary.faults, summary.settings)
     return ending((finding.severity for finding in summary.findings), fail_on, known=known)

@@ -22,6 +22,7 @@ from wirefault.judging.account import RunAccount, account
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.evidence.gather import faulted_exchanges, gather
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.outcomes import rule_of, with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
@@ -62,7 +63,13 @@ class RunJudgement:
     @cached_property
     def findings(self) -> list[Finding]:
         """The findings, the most severe first."""
-        return findings_by_control(self.traces.values(), self.control)
+        judged = {episode.episode: episode for episode in self.episodes}
+        return _by_control(self.rule_findings, self.traces.values(), self.control, judged)
+
+    @cached_property
+    def rule_findings(self) -> list[Finding]:
+        """The findings of the rules alone, without control and outcomes."""
+        return trace_findings(self.traces.values())
 
     def by_control(self, control: Mapping[str, ByControl]) -> RunJudgement:
         """The same run, judged with its control."""
@@ -146,12 +153,27 @@ def by_control(judged: EpisodeJudged, control: ByControl | None) -> EpisodeJudge
     return structs.replace(judged, outcome=control.outcome, why=control.why or judged.why)
 
 
-def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, ByControl]) -> list[Finding]:
-    """The findings in these episodes and their differences to the control, the most severe first.
+def findings_by_control(
+    traces: Iterable[EpisodeTrace],
+    control: Mapping[str, ByControl],
+    judged: Mapping[str, EpisodeJudged],
+) -> list[Finding]:
+    """The findings in these episodes, their differences to the control, and by their outcomes.
 
-    Findings about writes that the control executes as often, and about requests that it sends as often, are
-    omitted.
+    The most severe are first. Findings about writes that the control executes as often, and about requests
+    that it sends as often, are omitted. In an invalid episode all are notes: it shows nothing about the
+    subject.
     """
+    traces = list(traces)
+    return _by_control(trace_findings(traces), traces, control, judged)
+
+
+def _by_control(
+    findings: Sequence[Finding],
+    traces: Iterable[EpisodeTrace],
+    control: Mapping[str, ByControl],
+    judged: Mapping[str, EpisodeJudged],
+) -> list[Finding]:
     traces = list(traces)
     usual = {
         trace.episode: usual_by_rule(
@@ -171,10 +193,18 @@ def findings_by_control(traces: Iterable[EpisodeTrace], control: Mapping[str, By
     ]
     findings = [
         finding
-        for finding in trace_findings(traces)
+        for finding in findings
         if usual.get(finding.episode, {}).get(finding.rule, frozenset()).isdisjoint(finding.evidence)
     ]
-    return sorted([*findings, *differences], key=lambda finding: SEVERITIES.index(finding.severity))
+    findings += differences
+    for trace in traces:
+        if (verdict := judged.get(trace.episode)) is not None and rule_of(trace, verdict) is not None:
+            of_episode = [each for each in findings if each.episode == trace.episode]
+            others = [each for each in findings if each.episode != trace.episode]
+            findings = [*others, *with_outcome(of_episode, trace, verdict)]
+    invalid = {episode for episode, verdict in judged.items() if verdict.outcome == "invalid"}
+    findings = [replace(f, severity="note") if f.episode in invalid else f for f in findings]
+    return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
 def usual_by_rule(

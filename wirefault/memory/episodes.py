@@ -111,7 +111,7 @@ def result_of(outcome: Outcome, severities: Iterable[str], *, ended: bool) -> Re
     if outcome == "invalid":
         return None
     severities = set(severities)
-    if OUTCOMES[outcome].tone == "harmful" or "harmful" in severities:
+    if "harmful" in severities:
         return "unsafe"
     if outcome == "unjudged":
         return "unjudged"

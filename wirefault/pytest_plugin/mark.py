@@ -15,12 +15,13 @@ from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.faults.sets.conditions import FaultSetError
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import find_set, preset_names, read_canonical
+from wirefault.judging.findings.outcomes import OUTCOME_RULES
 from wirefault.judging.findings.rules import RULES
 from wirefault.pytest_plugin import MAX_REPEATS
 from wirefault.wiring.links import Links
 
 _ARGUMENTS = ("faults", "repeats", "expect", "allow", "checks", "paid")
-_RULES = tuple(rule.name for rule in RULES)
+_RULES = tuple(rule.name for rule in (*RULES, *OUTCOME_RULES))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,12 @@ def judge_test(
     if unexpected := grave_findings(mark, summary):
         sentences = [f"{each.rule} ({each.severity}): {each.text}" for each in unexpected]
         return verdict("failed", *sentences, findings=unexpected)
-    if bad := [each for each in summary.episodes if OUTCOMES[each.outcome].tone in BAD_TONES]:
+    named = (*mark.expect, *mark.allow)
+    if bad := [
+        each
+        for each in summary.episodes
+        if OUTCOMES[each.outcome].tone in BAD_TONES and each.outcome not in named
+    ]:
         return verdict("failed", *(f"{each.outcome}: {each.why}".removesuffix(": ") for each in bad))
     if deviating := [result for result in checked if result.applies and result.passed is False]:
         return verdict("failed", *map(_sentence, deviating))

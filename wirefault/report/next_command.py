@@ -26,7 +26,7 @@ _TONES: Sequence[Tone] = ("harmful", "ended", "failed", "lab")
 def worst_episode(
     episodes: Iterable[EpisodeJudged], findings: Iterable[Finding], among: Collection[str] = ()
 ) -> str:
-    """Return the key of the episode to look at first; empty if none failed and none has a finding.
+    """Return the key of the episode with the worst finding, else outcome; empty if none has either.
 
     ``among``: only these episodes, which show why a statement deviated; none: all.
     """
@@ -36,11 +36,11 @@ def worst_episode(
             rank = SEVERITIES.index(finding.severity)
             gravest[finding.episode] = min(rank, gravest.get(finding.episode, rank))
     ranked = [
-        (_rank_of_outcome(episode), gravest.get(episode.episode, len(SEVERITIES)), episode.episode)
+        (gravest.get(episode.episode, len(SEVERITIES)), _rank_of_outcome(episode), episode.episode)
         for episode in episodes
         if not among or episode.episode in among
     ]
-    failed = [each for each in ranked if among or each[0] < len(_TONES) or each[1] < len(SEVERITIES)]
+    failed = [each for each in ranked if among or each[0] < len(SEVERITIES) or each[1] < len(_TONES)]
     return min(failed, key=lambda each: each[:2], default=(0, 0, ""))[2]
 
 

@@ -268,9 +268,8 @@ def timeline_of(events: Sequence[Event], episode: str, control: ByControl | None
         raise ValueError(f"episode {episode} is not in this history")
     judgement = by_control(judge_in_run(trace, end_of(events)), control)
     known = {episode: control} if control else {}
-    return Timeline(
-        run.run_id, judgement, timeline_lines(trace, judgement), findings_by_control([trace], known)
-    )
+    findings = findings_by_control([trace], known, {episode: judgement})
+    return Timeline(run.run_id, judgement, timeline_lines(trace, judgement), findings)
 
 
 def timeline_lines(trace: EpisodeTrace, judgement: EpisodeJudged) -> list[TimelineLine]:

@@ -34,8 +34,7 @@ from wirefault.history.events import (
 from wirefault.history.reader import Tail, with_ids
 from wirefault.history.writer import history_file
 from wirefault.judging.findings.finding import worst_finding
-from wirefault.judging.findings.rules import trace_findings
-from wirefault.judging.judge import judge_run
+from wirefault.judging.judge import findings_by_control, judge_run
 from wirefault.judging.summary import Summary, ended_early, summary_of
 from wirefault.judging.trace import traces_of
 from wirefault.runner.attempts import AttemptRunner, worth_another
@@ -218,7 +217,9 @@ class Runner:
             end = RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
             worst = worst_finding(
                 (finding.severity, finding.rule)
-                for finding in trace_findings(traces_of(list(with_ids(record.events))))
+                for finding in findings_by_control(
+                    traces_of(list(with_ids(record.events))), {}, record.judgements
+                )
             )
             self._recorder.finish(structs.replace(end, never_called=self._never_called(), worst=worst))
         except OSError as error:  # the disk is still full: only the console can tell

@@ -307,11 +307,11 @@ def test_each_rule_says_what_helps(rule: str) -> None:
     assert HELPS[rule].endswith(".")
 
 
-def test_harmful_outcome_without_a_finding_is_a_card(tmp_path: Path) -> None:
+def test_harmful_outcome_is_a_finding(tmp_path: Path) -> None:
     content = page_content(false_success(tmp_path))
     [card] = content.findings
     assert (content.verdict, card.severity, card.rule) == ("harm found", "harmful", "false_success")
-    assert card.text.startswith("false success: says done, but world or value is not as asked; for example ")
+    assert card.text.startswith("the agent says that it is done, but it is not as asked: ")
     assert card.href == "#ep/1"
     assert "but not in episode 1 (false success: " in content.sentence
     assert ', but not in episode <a href="#ep/1"><data' in page_html(content)

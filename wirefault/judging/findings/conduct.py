@@ -91,6 +91,10 @@ class Conduct:
         return next((count for count in self.calls if count.call == call), None)
 
 
+def expresses_doubt(answer: str) -> bool:
+    return _UNSURE_WORD.search(answer) is not None
+
+
 def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | None:
     """Read the conduct of the first attempt; None if the lab ended it, or if it has not ended.
 
@@ -119,7 +123,7 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
         fields=tuple(_fields(answer)),
         text=shortened(answer),
         is_exception=_TRACE in answer or any(_EXCEPTION.match(line) for line, _ in (lines[:1] + lines[-1:])),
-        unsure=status == "unsure" or _UNSURE_WORD.search(answer) is not None,
+        unsure=status == "unsure" or expresses_doubt(answer),
         failed=status == "failed",
         exit=_exit(event),
         reason=masked(event.error or "") if event.ended_by == "exception" else "",

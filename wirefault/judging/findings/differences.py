@@ -131,7 +131,7 @@ def _unreported(
         return
     first = counts[0]
     text = f"{first.name} was executed {times(first.executed)}, as in the control, but {how}"
-    reported = _reports_success(conduct.answer if conduct.answer else conduct.reason)
+    reported = reports_success(conduct.answer if conduct.answer else conduct.reason)
     severity: Severity = "risky" if conduct.exit and reported else "harmful"
     ids = (*first.ids, conduct.end_id)
     yield Difference(DONE_NOT_TOLD, Observation(text, ids, severity))
@@ -161,7 +161,7 @@ def _half_done(
     report = f"{conduct.answer} {conduct.reason}".casefold()
     if any(stem in report for normal in missing for stem in _stems(normal.call)):
         return  # it reports which write is missing
-    if conduct.exit and not _reports_success(report):
+    if conduct.exit and not reports_success(report):
         how = f"it {conduct.exit}"
     elif not conduct.exit and reading == "failed":
         how = f"the answer is {conduct.text!r}"
@@ -189,7 +189,7 @@ def _usual_answer(
         return
     if conduct.unsure:
         return  # "it may or may not have been ordered" claims nothing
-    if any(calm.answer != answer or calm.failed for calm in control) or not _reports_success(answer):
+    if any(calm.answer != answer or calm.failed for calm in control) or not reports_success(answer):
         return
     others = [count for count in conduct.calls if count.executed + count.maybe]
     if not usual or others:
@@ -257,7 +257,7 @@ def ending(conduct: Conduct, control: Sequence[Conduct]) -> str:
     return ""
 
 
-def _reports_success(text: str) -> bool:
+def reports_success(text: str) -> bool:
     return _DONE_WORD.search(_DENIED.sub("", text)) is not None
 
 
@@ -268,7 +268,7 @@ def _reading(conduct: Conduct, control: Sequence[Conduct]) -> Reading:
     if any(calm.is_exception or _FAILED_WORD.search(calm.answer) for calm in control):
         return "other"
     failed = conduct.failed or conduct.is_exception or _FAILED_WORD.search(conduct.answer) is not None
-    if _reports_success(conduct.answer):
+    if reports_success(conduct.answer):
         return "other" if failed else "done"
     return "failed" if failed else "other"
 

@@ -296,7 +296,9 @@ WRITE_REPEATED = Rule(
     ),
     silent=(
         "both have the same Idempotency-Key (or X-Idempotency-Key), or the same value in the field that the "
-        "wiring names",
+        "wiring names or, without either, in a field of the body or of a tool's arguments whose name means "
+        "such a key (`idempotency_key`, `client_token`, `dedup_id`), as public APIs take it: only an oracle "
+        "shows that a server ignores it",
         "the first call or the repetition was not forwarded, or was refused (4xx, a 307 or 308 redirect; an "
         "MCP tool: an error)",
         "the first reply reached the caller and nothing failed after it",

@@ -9,6 +9,7 @@ from wirefault.audit.groups import with_ranges
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.outcomes import OUTCOME_RULES
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
@@ -21,7 +22,10 @@ from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import FindingCard, Placed, count_text
 from wirefault.report.page.phrase import Figure, Phrase, capitalised
 
-SEVERITY_BY_TONE: Mapping[str, Severity] = {"harmful": "harmful", "ended": "risky"}
+_OUTCOME_RULES = frozenset(rule.name for rule in OUTCOME_RULES)
+_ENDS = ("crash", "runaway")
+"""Outcomes by which the agent ended without an answer."""
+_EXIT = "exit code"
 _MAX_ALSO = 100
 """Links to further episodes of a card."""
 _WHO: Mapping[Layer, str] = {
@@ -74,14 +78,17 @@ _ACTOR_OF_RULE: Mapping[str, str] = {
 def finding_cards(
     placed: Sequence[Placed], calm: Sequence[Placed] = (), *, except_outcomes: frozenset[str] = frozenset()
 ) -> list[FindingCard]:
-    """Return a card for each rule and call, the worst first; then outcomes that no grave finding explains.
+    """Return a card for each rule and call, the worst first; then how the agent ended where none explains it.
 
     ``calm``: episodes without faults. ``except_outcomes`` have their cards already.
     """
     groups: dict[tuple[Severity, str, str], list[tuple[Placed, Finding, int]]] = {}
     for each in placed:
         for place, finding in enumerate(each.findings):
-            name = finding_call(each, finding.evidence) or masked(finding.text)
+            if finding.rule in except_outcomes:
+                continue
+            of_outcome = finding.rule in _OUTCOME_RULES
+            name = finding_call(each, finding.evidence) or ("" if of_outcome else masked(finding.text))
             groups.setdefault((finding.severity, finding.rule, name), []).append((each, finding, place))
     cards = []
     for (severity, rule, _), members in groups.items():
@@ -115,8 +122,7 @@ def finding_cards(
                 episode=episode_text(example),
             )
         )
-    cards += _outcome_cards(placed, calm, except_outcomes)
-    cards += _failed_cards(placed, calm)
+    cards += _calm_cards(placed, calm, except_outcomes)
     return sorted(cards, key=lambda card: SEVERITIES.index(card.severity))
 
 
@@ -132,67 +138,55 @@ def _text_of(members: Sequence[tuple[Placed, Finding, int]]) -> Figure:
 
 
 def in_ranges(findings: Sequence[Finding]) -> str:
-    """Return the first finding's text, with ranges of the durations if the others differ in nothing else."""
+    """Return the first finding's text, with # and ranges where others differ in ids and durations."""
     texts = [each.text for each in findings]
-    return texts[0] if len({masked(text) for text in texts}) > 1 else with_ranges(texts)
+    if len({masked(text) for text in texts}) > 1:
+        return texts[0]
+    words = zip(*(text.split() for text in texts), strict=True)
+    shared = [
+        [masked(each[0])] * len(texts) if "/" in each[0] and len(set(each)) > 1 else each for each in words
+    ]
+    return with_ranges([" ".join(each) for each in zip(*shared, strict=True)])
 
 
-def _outcome_cards(
+def _calm_cards(
     placed: Sequence[Placed], calm: Sequence[Placed], without: frozenset[str]
 ) -> Iterator[FindingCard]:
-    """Yield a card for each harmful outcome of episodes that no grave finding explains."""
-    unexplained = [
-        each for each in placed if not any(f.severity in ("harmful", "risky") for f in each.findings)
-    ]
-    for outcome, row in OUTCOMES.items():
-        severity = SEVERITY_BY_TONE.get(row.tone)
-        alike = [each for each in unexplained if each.judged.outcome == outcome]
-        if severity is None or not alike or outcome in without:
+    """Yield a card for each way in which the agent ended without an answer or a verdict: facts, no findings.
+
+    Only for episodes that no grave finding explains.
+    """
+    ended: dict[str, list[Placed]] = {}
+    for each in placed:
+        if not any(finding.severity in ("harmful", "risky") for finding in each.findings):
+            if (outcome := each.judged.outcome) in _ENDS:
+                ended.setdefault(outcome, []).append(each)
+            elif each.exit_text and not each.is_judged:
+                ended.setdefault(_EXIT, []).append(each)
+    for name, alike in ended.items():
+        if name in without:
             continue
         example = alike[0]
-        yield FindingCard(
-            severity,
-            outcome,
-            outcome_text(outcome, example),
-            _seen_text(alike, placed),
-            cost_rows(example, calm),
-            HELPS.get(outcome, ""),
-            f"#{example.card.anchor}",
-            example.card.command,
-            example.card.repeat,
-            actor := actor_of(outcome, (), example.trace),
-            who_text(actor, (), example),
-            also=further(alike),
-            no_control=no_control(example, calm),
-            example=example_text(alike),
-            injected=injected_text(example, ()),
-            where=where_text(example, ()),
-            episode=episode_text(example),
-            both_sides=changed_replies(example, ()),
-        )
-
-
-def _failed_cards(placed: Sequence[Placed], calm: Sequence[Placed]) -> Iterator[FindingCard]:
-    """Yield a card for the commands that failed and that no oracle judges, if there are any."""
-    failed = [each for each in placed if each.exit_text and not each.is_judged]
-    if failed:
-        example = failed[0]
+        fault = injected_text(example, ())
+        failed = Phrase("the agent failed: ", example.figure(example.judged.why, "why"))
         yield FindingCard(
             "note",
-            "exit code",
-            Phrase("the agent failed: ", example.figure(example.judged.why, "why")),
-            _seen_text(failed, placed),
+            name,
+            failed if name == _EXIT else outcome_text(name, example),
+            _seen_text(alike, placed),
             cost_rows(example, calm),
-            "",
+            "" if name == _EXIT else HELPS[name],
             f"#{example.card.anchor}",
             example.card.command,
             example.card.repeat,
             "agent",
-            "the agent's code ended it" + (f"; {fault}" if (fault := injected_text(example, ())) else ""),
-            label="failed",
-            also=further(failed),
+            "the agent's code ended it" + (f"; {fault}" if fault else "")
+            if name == _EXIT
+            else who_text("agent", (), example),
+            label="failed" if name == _EXIT else name,
+            also=further(alike),
             no_control=no_control(example, calm),
-            example=example_text(failed),
+            example=example_text(alike),
             where=where_text(example, ()),
             episode=episode_text(example),
         )

@@ -28,6 +28,8 @@ HELPS: Mapping[str, str] = {
     "dead_server": "Open a new session with the MCP server, or report that it is gone.",
     "false_success": "Make the answer from the tools' results, and check it before it says that all is done.",
     "duplicate": "Use one idempotency key for all tries of a write, and look it up before a retry.",
+    "unasked_write": "Ask for confirmation before a write that the user did not ask for.",
+    "false_failure": "Record each write when it succeeds, and report it even if a later call fails.",
     "crash": "Catch the failure of a call, and report what was done and what was not.",
     "runaway": "Limit calls and time, and report what is left.",
     "foreign_secret": "Send a credential only to the host that it is for.",

@@ -86,7 +86,11 @@ def _outcome_chart(summaries: Mapping[str, Summary]) -> Iterator[str]:
         bar = "█" * full + "░" * (_BAR - full)
         share = f"{percent(rate.rate)} ({rate.k} of {rate.n})"
         interval = f"{percent(rate.low)} to {percent(rate.high)}"
-        lines.append(f"{name:{width}}  {bar}  {share}, 95 % interval {interval}")
+        unjudged = ""
+        if rate.n < rate.planned and rate.worst is not None and rate.best is not None:
+            bounds = f"{percent(rate.worst)} and {percent(rate.best)}"
+            unjudged = f"; of all {rate.planned} planned between {bounds}"
+        lines.append(f"{name:{width}}  {bar}  {share}, 95 % interval {interval}{unjudged}")
     if lines:
         yield "### Success"
         yield _code("\n".join(line.strip() for line in lines))
@@ -95,7 +99,8 @@ def _outcome_chart(summaries: Mapping[str, Summary]) -> Iterator[str]:
 def _findings(cards: Sequence[FindingCard]) -> Iterator[str]:
     if not cards:
         return
-    yield f"### Findings ({len(cards)})"
+    grave = sum(card.severity != "note" for card in cards)
+    yield f"### Findings ({grave})" if grave else "### Notes"
     rows = [
         (escaped(card.word), escaped(card.text), escaped(card.seen), escaped(card.helps))
         for card in cards[:_MAX_FINDINGS]

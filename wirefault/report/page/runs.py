@@ -24,7 +24,7 @@ from wirefault.report.page.charts import (
 )
 from wirefault.report.page.episode import event_anchor
 from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures, reached_figures
-from wirefault.report.page.findings import SEVERITY_BY_TONE, causing_requests, culprit_text, finding_cards
+from wirefault.report.page.findings import causing_requests, culprit_text, finding_cards
 from wirefault.report.page.parts import (
     WORDS,
     Cell,
@@ -111,11 +111,13 @@ def _no_outcome(placed: Sequence[Placed]) -> str:
 
 
 def _failed_text(placed: Sequence[Placed]) -> str:
-    """Name the exit code of the first command that failed; empty if none did."""
+    """Name the exit code of the first command that failed, else the first other end; empty for neither."""
     failed = next((each for each in placed if each.exit_text), None)
-    if failed is None:
-        return ""
-    return Phrase("the agent failed with ", failed.figure(failed.exit_text, "why"))
+    if failed is not None:
+        return Phrase("the agent failed with ", failed.figure(failed.exit_text, "why"))
+    outcomes = {each.judged.outcome for each in placed}
+    words = {"crash": "the agent crashed", "runaway": "a limit ended the agent"}
+    return next((text for outcome, text in words.items() if outcome in outcomes), "")
 
 
 def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[FindingCard]) -> str:
@@ -150,6 +152,10 @@ def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[Fi
             parts += [Figure(low, *_ARM, "success", "low"), " to "]
             parts += [Figure(high, *_ARM, "success", "high"), ")"]
         parts += _failed_episodes(placed)
+        if success.n < success.planned and success.worst is not None and success.best is not None:
+            parts += ["; of all ", Figure(success.planned, *_ARM, "success", "planned"), " planned, between "]
+            parts += [Figure(percent(success.worst), *_ARM, "success", "worst"), " and "]
+            parts += [Figure(percent(success.best), *_ARM, "success", "best")]
     if unknown := nothing_known(summary.faults, summary.settings):
         parts += [f". {unknown[0].upper()}{unknown[1:]}"]
     return capitalised(Phrase(*parts, "."))
@@ -273,8 +279,6 @@ def _matrix_cell(placed: Placed, event: str) -> tuple[int, Cell]:
     severities: list[Severity] = [
         finding.severity for finding in placed.findings if _may_explain(placed, event, finding.evidence)
     ]
-    if row.tone in SEVERITY_BY_TONE:
-        severities.append(SEVERITY_BY_TONE[row.tone])
     worst: Severity = min(severities, key=SEVERITIES.index, default="note")
     if worst != "note":
         return SEVERITIES.index(worst), Cell(WORDS[worst], worst, href)
