@@ -44,7 +44,12 @@ THREE_TRIES = episode(
     ("name", "episodes", "bounds", "text"),
     [
         ("tokens", [LOST_REPLY, GOOD], exactly(7.5), "7.5 (1 of 1 tries failed, in 1 of 2 episodes)"),
-        ("tokens", [REFUSED, LOST_REPLY], exactly(7.5), "7.5 (2 of 2 tries failed, in 1 of 2 episodes)"),
+        (
+            "tokens",
+            [REFUSED, LOST_REPLY],
+            exactly(7.5),
+            "7.5 (2 of 2 tries failed, in 2 of 2 episodes, with a cost in 1)",
+        ),
         ("tokens", [GOOD], exactly(0), "0 (0 of 0 tries failed, in 0 of 1 episodes)"),
         ("tokens", [UNCOUNTED], None, "no data: the tokens of a failed try are not known"),
         ("usd", [LOST_REPLY, GOOD], exactly(20), "20 (1 of 1 tries failed, in 1 of 2 episodes)"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, fault_met, tried
+from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, fault_met, healed, tried
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
 from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
@@ -98,6 +98,14 @@ def test_delivered_faults_are_counted() -> None:
         tried(error="server_error", status=503), exchange(status=503, fault=fault_met()), expect={}
     )
     assert measured(struck)["faults_delivered"].bounds == exactly(1)
+    invalid = episode(
+        exchange(status=503, fault=fault_met()),
+        tried(error="server_error", status=503),
+        healed(invalid="the lab failed"),
+        expect={},
+    )
+    both = measured(struck, invalid)["faults_delivered"]
+    assert (both.bounds, both.text) == (exactly(1), "1 and 1 in invalid episodes")
 
 
 def test_arm_is_compared_with_control() -> None:

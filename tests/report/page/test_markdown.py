@@ -35,6 +35,9 @@ def test_bars_show_the_success_rate(tmp_path: Path) -> None:
     recording = SavedRuns(tmp_path).run("run-1", "SSSF")
     text = markdown(page_content(recording), recording)
     assert f"{15 * '█'}{5 * '░'}  75 % (3 of 4), 95 % interval" in text
+    with_invalid = SavedRuns(tmp_path).run("run-2", "FI")
+    text = markdown(page_content(with_invalid), with_invalid)
+    assert "0 % (0 of 1), 95 % interval 0 % to 97.5 %; of all 2 planned between 0 % and 50 %\n" in text
 
 
 @pytest.mark.parametrize("text", [HOSTILE, LINKS, "a | b\n\n# c\n- d\n```", "~~x~~ $y$ *z* _w_ `v"])

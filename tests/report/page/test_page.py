@@ -32,6 +32,7 @@ from tests.support import replace
 from wirefault.cli.main import main
 from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.recorded import open_recording, recording_of
+from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
 from wirefault.report.junit import junit
@@ -43,7 +44,7 @@ from wirefault.report.page.costs import effect_text, extra_row
 from wirefault.report.page.episode import Sides
 from wirefault.report.page.experiments import beyond_statements
 from wirefault.report.page.figures import busy_seconds
-from wirefault.report.page.findings import actor_of, causing_requests
+from wirefault.report.page.findings import actor_of, causing_requests, in_ranges
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
 from wirefault.report.page.write import page_content, page_html, page_line, whole_words
@@ -315,6 +316,14 @@ def test_harmful_outcome_is_a_finding(tmp_path: Path) -> None:
     assert card.href == "#ep/1"
     assert "but not in episode 1 (false success: " in content.sentence
     assert ', but not in episode <a href="#ep/1"><data' in page_html(content)
+
+
+def test_paths_of_alike_findings_are_not_given_as_one() -> None:
+    texts = [
+        f"POST /redirect/{code} was sent again {ms} ms after it" for code, ms in ((303, 306), (302, 317))
+    ]
+    findings = [Finding("write_repeated", "harmful", text, "e1", ("a-1",)) for text in texts]
+    assert in_ranges(findings) == "POST /redirect/# was sent again 306 to 317 ms after it"
 
 
 def test_failed_command_without_an_oracle_is_not_called_fine(tmp_path: Path) -> None:
