@@ -26,7 +26,7 @@ OTHER = world(message_sent("Eve", "hello", key="k2"), message_sent())
 
 
 def judged(*events, expect=ASK_BOB):
-    start = replace(run_started(1), links=LINKS.dump())
+    start = replace(run_started(1), links=list(LINKS))
     return judge_run([start, *episode(*events, expect=expect), run_finished()])
 
 
