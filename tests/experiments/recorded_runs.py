@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.judging.oracle.histories import episode
 from tests.support import replace
-from wirefault.history.events import AttemptHealed, EpisodeJudged, Event, RunFinished, RunSealed
+from wirefault.history.events import AttemptHealed, Event, RunFinished, RunSealed
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_episode
 
@@ -33,5 +33,4 @@ def invalid(key: str) -> list[Event]:
     """An episode in which the lab failed."""
     events = episode_events(key, judged=False)
     healed = AttemptHealed(1.0, key, 1, None, "not armed within 2 s")
-    verdict = next(event for event in episode_events(key) if isinstance(event, EpisodeJudged))
-    return [*events, healed, replace(verdict, outcome="invalid")]
+    return [*events, healed, replace(judge_episode([*events, healed]), t=1.0)]

@@ -53,7 +53,7 @@ PAST_LAB = episode(WentPastLab(104.0, "001", 1, "10.0.0.1", 443, "tcp", "agent",
 # a subject without records leaves the toxic's effect unknown
 UNRECORDED = [
     replace(event, recorded=False) if isinstance(event, EpisodeStarted) else event
-    for event in episode(armed(timeout()), exchange(), expect={})
+    for event in episode(armed(timeout(stream="upstream")), exchange(), expect={})
 ]
 HASTY = episode(
     exchange(status=429, retry_after=5.0, ms=0.0), exchange(try_=2, start=103.5, ms=0.0), expect={}

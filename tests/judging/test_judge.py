@@ -502,6 +502,9 @@ def test_judging_files_again_gives_same(tmp_path):
     for event in [*events[:-1], *(replace(one, t=120.0) for one in live.episodes), events[-1]]:
         writer.write(event)
     writer.close()
+    again = judge_run(read_run(tmp_path, "run-1"))
+    assert again.differences == []
+    assert [replace(one, t=0.0) for one in again.episodes] == live.episodes
     assert judge_run(read_run(tmp_path, "run-1"), {}).differences == []
 
 

@@ -23,6 +23,7 @@ from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import BudgetSpent, BudgetUnknown
 from wirefault.judging.rates import Share, rate
 from wirefault.judging.summary import summarise
+from wirefault.wiring.links import Link
 from wirefault.wiring.prompts import PromptsSource
 
 
@@ -223,7 +224,7 @@ def test_budget_without_requests_has_remark(budgets, kind, counted):
 
 def test_opaque_subject_is_not_reproducible():
     started, *events = run(episode(expect={}))
-    links = [{"name": "model", "upstream": "https://api.openai.com/v1"}]
+    links = [Link("model", "https://api.openai.com/v1")]
     summary = summarise([replace(started, subject_kind="command", links=links), *events])
     assert summary.not_reproducible_because == [
         "the subject is opaque: the faults repeat, but its behaviour may not"
