@@ -7,6 +7,7 @@ must be in the order in which they were written.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,7 +23,7 @@ from wirefault.judging.account import RunAccount, account
 from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.evidence.gather import faulted_exchanges, gather
 from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.outcomes import rule_of, with_outcome
+from wirefault.judging.findings.outcomes import with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
@@ -196,12 +197,13 @@ def _by_control(
         for finding in findings
         if usual.get(finding.episode, {}).get(finding.rule, frozenset()).isdisjoint(finding.evidence)
     ]
-    findings += differences
+    by_episode: defaultdict[str, list[Finding]] = defaultdict(list)
+    for finding in [*findings, *differences]:
+        by_episode[finding.episode].append(finding)
     for trace in traces:
-        if (verdict := judged.get(trace.episode)) is not None and rule_of(trace, verdict) is not None:
-            of_episode = [each for each in findings if each.episode == trace.episode]
-            others = [each for each in findings if each.episode != trace.episode]
-            findings = [*others, *with_outcome(of_episode, trace, verdict)]
+        if (verdict := judged.get(trace.episode)) is not None:
+            by_episode[trace.episode] = list(with_outcome(by_episode[trace.episode], trace, verdict))
+    findings = [each for of_episode in by_episode.values() for each in of_episode]
     invalid = {episode for episode, verdict in judged.items() if verdict.outcome == "invalid"}
     findings = [replace(f, severity="note") if f.episode in invalid else f for f in findings]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
