@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_exec import Ran, links_in
+from tests.e2e.test_exec import Ran
 from tests.upstream import Upstream, requests_of
 from wirefault.core.sockets import Address
 from wirefault.gateway.intercept.certificate_authority import Authority
+from wirefault.history.events import LinkOpened
 
 pytestmark = pytest.mark.slow
 
@@ -41,4 +42,4 @@ def test_local_server_is_called_by_its_name(
     environ = {"SSL_CERT_FILE": str(tmp_path / "upstreams.pem")}
     ran = Ran(tmp_path, "--tap", tap, "--", "curl", "-sS", f"{url}/", environ=environ)
     assert "hello over TLS" in ran.stdout + ran.stderr
-    assert [link["upstream"] for link in links_in(ran).values()] == [url]
+    assert [event.link.upstream for event in ran.events() if isinstance(event, LinkOpened)] == [url]

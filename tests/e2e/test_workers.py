@@ -62,6 +62,7 @@ _TIMES = {
     "acted_ms",
     "first_token_ms",
     "request_ms",
+    "opened_ms",
 }
 # Ids of runs and labs are of random origin. So are keys of idempotency, which are made of them, the length of
 # a request that names its run, and salted digests of credentials. Effects are numbered in the order in which

@@ -10,7 +10,17 @@ from typing import Any
 import pytest
 
 from flask_tools.store import Store
-from tests.judging.oracle.histories import ASK_BOB, EPISODE, armed, ended, healed, run_started, started
+from tests.judging.oracle.histories import (
+    ASK_BOB,
+    EPISODE,
+    armed,
+    ended,
+    healed,
+    run_finished,
+    run_started,
+    started,
+    tried,
+)
 from wirefault.core.redaction import Redaction
 from wirefault.runner.record import EpisodeJudge, Recorder
 from wirefault.state.effects import world_key
@@ -56,6 +66,13 @@ def test_late_effect_corrects_agents_log(run: JudgedRun) -> None:
     assert second == first | {"outcome": "success", "supersedes": True}
     assert second["prompt"] == "Message Bob [secret]"
     assert run.messages == [f"prompt {EPISODE}: a side effect came late; false_success is now success"]
+
+
+def test_nothing_is_written_after_the_seal(run: JudgedRun) -> None:
+    run.recorder.finish(run_finished(completed=False))
+    run.recorder.emit(tried(episode=EPISODE))  # by a thread of an agent that was interrupted
+    last = (run.folder / "runs" / RUN / "agent-0.jsonl").read_text().splitlines()[-1]
+    assert json.loads(last)["event"] == "run_sealed"
 
 
 def test_no_late_effect_keeps_lines(run: JudgedRun) -> None:

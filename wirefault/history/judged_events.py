@@ -115,7 +115,7 @@ class EpisodeJudged(BaseEvent, frozen=True, tag="episode_judged"):
     value: ValueAxis
     attempts: int
     first_attempt_outcome: Outcome
-    prompt: str = ""
+    prompt: str = ""  # the one of `episode_started`; empty in a history
     flags: list[str] = []
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()

@@ -114,8 +114,13 @@ def judge_identified(
         raise ValueError("no run_started in this history: is the agent's file missing?")
     finished = end_of(events)
     traces = {trace.episode: trace for trace in traces_of(identified)}
-    names = dict.fromkeys(event.episode for event in events if isinstance(event, EpisodeStarted))
-    recorded = {event.episode: event for event in events if isinstance(event, EpisodeJudged)}
+    names = {event.episode: event.prompt for event in events if isinstance(event, EpisodeStarted)}
+    verdicts = {event.episode: event for event in events if isinstance(event, EpisodeJudged)}
+    recorded = {
+        name: structs.replace(verdicts[name], prompt=prompt)
+        for name, prompt in names.items()
+        if name in verdicts
+    }
     if judged is None:
         judged = recorded if finished is not None and finished.completed else {}
     episodes = [judged[name] if name in judged else judge_in_run(traces[name], finished) for name in names]

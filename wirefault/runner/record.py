@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -99,12 +100,16 @@ class Recorder:
         self._writer = Writer(self._path)
         self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in _OTHERS]
         self._said: set[str] = set()
+        self._writing = threading.Lock()
 
     def emit(self, event: _EventT) -> _EventT:
         """Record the event in history, memory and logs; return it without secrets."""
         clean, event = self._without_secrets(event)
-        self._writer.write_lines([clean])
-        self.record.add([event])
+        with self._writing:
+            if self.seal:  # the agent's own thread may still report after the end of an interrupted run
+                return event
+            self._writer.write_lines([clean])
+            self.record.add([event])
         self.logs.tell(event)
         return event
 
@@ -115,9 +120,10 @@ class Recorder:
         """
         clean, finished = self._without_secrets(finished)
         seal = RunSealed({tail.name: tail.sealed() for tail in self._tails})
-        self._writer.write_lines([clean, dump_event(seal)])
-        self.seal = self._writer.head
-        self.record.add([finished, seal])
+        with self._writing:
+            self._writer.write_lines([clean, dump_event(seal)])
+            self.seal = self._writer.head
+            self.record.add([finished, seal])
 
     def _without_secrets(self, event: _EventT) -> tuple[bytes, _EventT]:
         """The redacted event, as a line of JSON and as an object."""
@@ -199,7 +205,8 @@ class EpisodeJudge:
         self._take_from_others()
         started = next(event for event in self._record.events if isinstance(event, RunStarted))
         judgement = judge_episode([started, *self._record.of_episode(episode)])
-        judgement = self._recorder.emit(replace(judgement, t=time.time()))
+        # the history has the prompt once
+        self._recorder.emit(replace(judgement, t=time.time(), prompt=""))
         self._record.judgements[episode] = judgement
         return judgement
 
