@@ -93,7 +93,7 @@ def test_second_lab_needs_separate_folder(lab: Lab) -> None:
 
 def test_invalid_dotenv_does_not_restart_in_loop(lab: Lab, dotenv: Path) -> None:
     dotenv.write_text("TOXIC_PROB=7\n")
-    lab.compose("up -d")
+    lab.compose("up -d --force-recreate")  # the container of a test before may have the same settings
     assert lab.wait() == 64
     assert lab.log("agent") == [WRONG]
     assert [container["RestartCount"] for container in lab.containers().values()] == [0] * len(
