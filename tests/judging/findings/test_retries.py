@@ -94,6 +94,13 @@ def test_retry_counts_after_the_request_that_failed() -> None:
     assert "after 490 ms" in text
 
 
+def test_lost_write_is_sent_again_after_an_equal_one_succeeded() -> None:
+    """The second is another order: its connection was opened before the first was lost."""
+    other, again = request(0.02, status=201, opened_ms=15.0), request(0.5, status=201, opened_ms=1.0)
+    [text] = observed(WRITE_REPEATED, lost(), other, again)
+    assert "after its reply was lost" in text
+
+
 def test_client_that_gives_up_may_connect_before_the_gateway_notices() -> None:
     left = lost(client_left=True, left_ms=1000.0, ms=2000.0)
     assert observed(WRITE_REPEATED, left, request(1.01, status=201, opened_ms=30.0))

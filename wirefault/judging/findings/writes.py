@@ -88,12 +88,25 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             continue  # the caller saw an error from the upstream
         # without a failure between these two, ``following`` is a second write and ``again`` is a try of it
         failure = _failure_between(trace, first, following)
+        if failure is None and (lost := _unanswered(trace, group, place)) and not _share_key(lost, again):
+            return _after_lost_reply(trace, lost, again, _by(trace, previous, again))
         if failure is None or (again.repeatable and failure is not first.seen):
             return None  # the caller knew that it was executed, and had another reason to repeat it
         lost = next((write for write in group if write.seen is failure and _is_lost(failure)), None)
         if lost is not None and not _share_key(lost, again):  # an equal write at the same time succeeded
             return _after_lost_reply(trace, lost, again, _by(trace, lost, again))
         return _after_failure(first, again, failure, _by(trace, previous, again))
+    return None
+
+
+def _unanswered(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Write | None:
+    """Find a write with a lost reply that the one at ``place`` may repeat, and none between these may."""
+    for at in reversed(range(place)):
+        lost = group[at].seen
+        if group[at].fate != "refused" and _is_lost(lost) and trace.may_repeat(lost, group[place].seen):
+            between = (write.seen for write in group[at + 1 : place])
+            if not any(trace.may_repeat(lost, other) for other in between):
+                return group[at]
     return None
 
 

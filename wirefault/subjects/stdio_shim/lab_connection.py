@@ -110,7 +110,7 @@ def _read(file: Path) -> LabLane | None:
 
 def _link(link: Mapping[str, Any], data: Mapping[str, Any]) -> StdioLink:
     proxy, gateway = (Address(**data[place][link["name"]]) for place in ("proxies", "gateways"))
-    return StdioLink(proxy, gateway, list(link["command"]))
+    return StdioLink(proxy, gateway, list(link.get("command", ())))
 
 
 _BOUND_S = 10.0
