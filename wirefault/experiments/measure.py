@@ -51,7 +51,7 @@ class Number(float):
     unit: str
     """``s``, ``USD``, ``tokens``, ``share`` (from 0 to 1) or empty, for a count."""
     bounds: tuple[float, float] | None
-    """What the data leave; None without data."""
+    """The lowest and highest value that the data leave open; None without data."""
     interval: tuple[float, float] | None
     """With the confidence of the experiment, of a rate, a mean, a percentile or a difference."""
     text: str
