@@ -89,8 +89,8 @@ def test_request_on_connection_from_before_the_failure_repeats_nothing(
 
 def test_retry_counts_after_the_request_that_failed() -> None:
     """Of two equal requests at the same time, one is refused; the client sends that one again."""
-    beside = request(0.002, status=201, opened_ms=1.0)
-    [text] = observed(HASTY_RETRY, BUSY, beside, request(0.5, opened_ms=1.0))
+    other = request(0.002, status=201, opened_ms=1.0)
+    [text] = observed(HASTY_RETRY, BUSY, other, request(0.5, opened_ms=1.0))
     assert "after 490 ms" in text
 
 
