@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,22 @@ def test_unbounded_sum_is_saved(tmp_path: Path, worked_out: list[str]) -> None:
     assert isinstance(figures, tuple) and figures[0].bounds.high == math.inf
     assert store(tmp_path).read("a", entries) == first
     assert worked_out == ["a"]
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns after each few instructions."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def test_threads_of_lanes_share_store(tmp_path: Path, switching: None) -> None:
+    run_ids = [f"a.{number}" for number in range(2, 150)]
+    for run_id in run_ids:
+        write(tmp_path, run_id, [run_started(1), *episode_events("one"), run_finished()])
+    shared = store(tmp_path)
+    with ThreadPoolExecutor(8) as lanes:
+        read = list(lanes.map(lambda run_id: shared.read(run_id, ()), run_ids))
+    assert [each.run_id for each in read if not each.problem] == run_ids

@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 from msgspec import Struct, convert, to_builtins
 
@@ -46,6 +47,7 @@ class FactsStore:
         self.keeps_judgements = False
         """Whether ``judgement`` is going to be called for all runs whose facts are read."""
         self._judgements: dict[str, tuple[str, RunJudgement]] = {}
+        self._remembering = Lock()  # the threads of an experiment's lanes share its store
 
     def judgement(self, run_id: str) -> RunJudgement:
         """Return the judgement of a run without its control, made once while there is room for it.
@@ -56,9 +58,10 @@ class FactsStore:
         known, judgement = self._judgements.get(run_id, ("", None))
         if judgement is None or known != state:
             judgement = judged_run(run_id, read_history(self._logs, run_id).events())
-            remembered = sum(len(each.episodes) for _, each in self._judgements.values())
-            if remembered < (_MAX_SHOWN_EPISODES if self.keeps_judgements else _MAX_EPISODES):
-                self._judgements[run_id] = state, judgement
+            with self._remembering:
+                remembered = sum(len(each.episodes) for _, each in self._judgements.values())
+                if remembered < (_MAX_SHOWN_EPISODES if self.keeps_judgements else _MAX_EPISODES):
+                    self._judgements[run_id] = state, judgement
         return judgement
 
     def read(self, run_id: str, entries: Sequence[AssertionEntry]) -> RunFacts:
