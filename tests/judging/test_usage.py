@@ -153,6 +153,26 @@ def test_close_by_proxy_within_reply_is_failed_connection(ended_by, left, cut):
     assert (row.connections, row.cut) == (1, cut)
 
 
+def test_connection_that_toxic_cut_within_reply_has_failed():
+    """As the findings see it: the gateway wrote all of the reply, and 40 bytes of it passed."""
+    toxic = PlannedToxic("shop", "limit_data", "downstream", {"bytes": 40})
+    armed = AttemptArmed(0.5, "e", 1, 3.0, [toxic])
+    silent, cut, unused = (
+        intercepted(link="shop", episode="e", opened=at, t=at + 0.5, received=down, sent=up, how="fin")
+        for at, down, up in ((1.0, 0, 90), (2.0, 40, 90), (3.0, 0, 0))
+    )
+    (row,) = calls_by_link([STARTED, armed, silent, cut, unused])
+    assert (row.connections, row.cut) == (3, 2)
+
+
+def test_tool_that_answers_with_an_error_has_failed():
+    """As for statements about recovery; its status is 200."""
+    error = replace(ASKED, message="tools/call", tool="order", tool_answer="error", dialect="mcp")
+    struck = replace(error, faults=[FaultMet("d", "drop_argument", True)])
+    (row,) = calls_by_link([STARTED, struck, replace(error, start=2.0)])
+    assert (row.retried, row.recovered) == (1, 0)
+
+
 def test_connections_under_toxic_show_mitigation():
     armed = AttemptArmed(0.5, "e", 1, 3.0, [PlannedToxic("shop", "timeout", "upstream", {"timeout": 400})])
     tries = [intercepted(link="shop", episode="e", opened=float(at), received=0) for at in (1, 2)]

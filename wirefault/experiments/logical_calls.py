@@ -15,7 +15,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from wirefault.experiments.expression import Truth
-from wirefault.experiments.outages import has_failed, operation_of
+from wirefault.experiments.outages import operation_of
 from wirefault.judging.layers import LAYERS, Layer, layer_of
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
@@ -97,7 +97,7 @@ def _chains(group: Iterable[Request]) -> Iterator[Sequence[Request]]:
     """The requests for one thing by logical call; those that were in progress at once are several calls."""
     chains: list[list[Request]] = []
     for request in group:
-        waiting = [c for c in chains if has_failed(c[-1]) and c[-1].end <= request.start]
+        waiting = [c for c in chains if c[-1].failed and c[-1].end <= request.start]
         if waiting:
             max(waiting, key=lambda chain: chain[-1].end).append(request)
         else:
@@ -106,13 +106,13 @@ def _chains(group: Iterable[Request]) -> Iterator[Sequence[Request]]:
 
 
 def _call(chain: Sequence[Request]) -> LogicalCall:
-    last, failed = chain[-1], has_failed(chain[-1])
+    last, failed = chain[-1], chain[-1].failed
     seconds = max(last.end - chain[0].start, 0.0)
     return LogicalCall(last.link_name, operation_of(last), None if failed is None else not failed, seconds)
 
 
 def _failed_calls(trace: EpisodeTrace, chains: Iterable[Sequence[Request]], *, whole: bool) -> FailedCalls:
-    failed = [chain for chain in chains if has_failed(chain[0])]
+    failed = [chain for chain in chains if chain[0].failed]
     by = Counter(layer_of(trace, *pair) for chain in failed for pair in pairwise(chain))
     repeated_by = {layer: by[layer] for layer in LAYERS if by[layer]}
     known = whole and all(chain[0].same is not None or _is_last(trace, chain[0]) for chain in failed)
@@ -126,7 +126,7 @@ def _is_last(trace: EpisodeTrace, request: Request) -> bool:
 
 
 def _failed_tries(requests: Sequence[Request], prices: Mapping[str, Price], *, whole: bool) -> FailedTries:
-    failed = [request for request in requests if has_failed(request)]
+    failed = [request for request in requests if request.failed]
     usage = usage_of([r.exchange for r in failed if r.exchange is not None], prices)
     known = not any(map(_may_have_unknown_tokens, failed))
     priced = bool(prices) and known and not usage.unpriced

@@ -11,8 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wirefault.dialects.mcp import read_message
-from wirefault.experiments.expression import Bounds, Truth
+from wirefault.experiments.expression import Bounds
 from wirefault.history.events import (
     AttemptArmed,
     Event,
@@ -23,25 +22,6 @@ from wirefault.history.events import (
 )
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
-
-
-def has_failed(request: Request) -> Truth:
-    """Whether the request failed for the subject: error status, incomplete reply, or MCP tool error; None if
-    unknown.
-    """
-    if request.reply_lost is None:
-        return None
-    if not request.succeeded:
-        return True
-    exchange = request.exchange
-    if exchange is None or not exchange.tool:
-        return False
-    reply = None if exchange.reply_cut else read_message((exchange.reply_body or "").encode())
-    if reply is not None:
-        return reply.tool_answer == "error"
-    # the server's answer is known, but not how a fault changed it
-    return None if any(fault.injected and fault.content for fault in exchange.faults) else request.tool_failed
-
 
 OutageEnd = Literal["recovered", "not_recovered", "unknown"]
 
@@ -154,14 +134,13 @@ def _in_group(
     """Each outage with its first failed request."""
     failed: Request | None = None
     for request in group:
-        has_it_failed = has_failed(request)
-        if has_it_failed is False:
+        if request.failed is False:
             if failed is not None:
                 ids = (*failed.ids, *request.ids)
                 seconds = max(request.end - failed.end, 0.0)
                 yield failed, Interruption(request.link_name, "recovered", seconds, ids)
             failed = None
-        elif failed is None and has_it_failed:
+        elif failed is None and request.failed:
             failed = request
     if failed is not None:
         yield failed, _without_end(failed, requests, until)
@@ -170,8 +149,8 @@ def _in_group(
 def _without_end(failed: Request, requests: Sequence[Request], until: float) -> Interruption:
     """An outage after which no request for the same worked."""
     later = [r for r in requests if r.link_name == failed.link_name and r.start >= failed.end]
-    if failed.same is None or any(r.same is None or has_failed(r) is None for r in later):
-        perhaps = next((request for request in later if not has_failed(request)), None)
+    if failed.same is None or any(r.same is None or r.failed is None for r in later):
+        perhaps = next((request for request in later if not request.failed), None)
         if perhaps is not None:
             seconds = max(perhaps.end - failed.end, 0.0)
             return Interruption(failed.link_name, "unknown", seconds, failed.ids)
@@ -187,7 +166,7 @@ def _end_of(trace: EpisodeTrace) -> float:
 
 def _is_whole(trace: EpisodeTrace) -> bool:
     seen = not trace.past_lab and (trace.keeps_record or not trace.hidden_links)
-    return seen and all(has_failed(request) is not None for request in trace.requests)
+    return seen and all(request.failed is not None for request in trace.requests)
 
 
 def _may_be_failure(event: Event) -> bool:

@@ -17,7 +17,7 @@ from wirefault.core.caller_errors import error_kind
 from wirefault.dialects.fate import Fate, fate_of
 from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.json_values import parsed
-from wirefault.dialects.mcp import MCP, ToolAnswer
+from wirefault.dialects.mcp import MCP, ToolAnswer, read_message
 from wirefault.dialects.model_requests import may_ask_model
 from wirefault.history.events import LAB_MODEL, Exchange, FaultMet, ModelCall, ToolTry
 from wirefault.wiring.links import Link
@@ -279,6 +279,20 @@ class Request:
         """Whether the caller got a complete reply with a status below 400."""
         failed = self.caller_record is not None and self.caller_record.error is not None
         return not failed and self.status is not None and self.status < 400
+
+    @property
+    def failed(self) -> bool | None:
+        """Whether it failed for the subject: by status, reply or MCP tool error; None if that is unknown."""
+        if self.reply_lost is None:
+            return None
+        exchange = self.exchange
+        if not self.succeeded or exchange is None or not exchange.tool:
+            return not self.succeeded
+        reply = None if exchange.reply_cut else read_message((exchange.reply_body or "").encode())
+        if reply is not None:
+            return reply.tool_answer == "error"
+        # the server's answer is known, but not how a fault changed it
+        return None if any(fault.content for fault in self.injected) else self.tool_failed
 
     @property
     def executed(self) -> Executed:

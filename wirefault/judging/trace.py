@@ -247,14 +247,17 @@ class EpisodeTrace:
         at_gateway = exchange.start - exchange.opened_ms / 1000
         if request.is_of_function:
             return at_gateway  # when its call began, whatever connection carried it
-        connections = self._connections_by_link.get((exchange.attempt, exchange.link), [])
+        connections = self.connections_of(exchange.attempt, exchange.link)
         until = bisect_right(connections, at_gateway + _OPENED_TOLERANCE_S, key=lambda each: each.opened)
         carriers = (each.opened for each in reversed(connections[:until]) if each.t >= exchange.start)
         return min(at_gateway, next(carriers, at_gateway))
 
+    def connections_of(self, attempt: int, link: str) -> Sequence[ConnectionEnded]:
+        """The connections that the ingress saw on that link in that attempt, by their opening."""
+        return self._connections_by_link.get((attempt, link), [])
+
     @cached_property
     def _connections_by_link(self) -> Mapping[tuple[int, str], Sequence[ConnectionEnded]]:
-        """By attempt and link: the connections that the ingress saw, by their opening."""
         connections: defaultdict[tuple[int, str], list[ConnectionEnded]] = defaultdict(list)
         for connection in sorted(self.connections, key=lambda each: each.opened):
             if not connection.tunnelled:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wirefault.dialects.mcp import MCP
-from wirefault.history.events import AttemptArmed, ConnectionEnded, Event, Exchange, RunStarted
+from wirefault.history.events import AttemptArmed, Event, Exchange, RunStarted
+from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.requests import Request, is_refused_model
 from wirefault.judging.trace import EpisodeTrace, traces
 from wirefault.judging.writes import same_exchanges
@@ -121,84 +122,58 @@ def calls_by_link(events: Iterable[Event]) -> list[LinkCalls]:
         if isinstance(event, AttemptArmed):
             for toxic in event.toxics:
                 rows[toxic.link].toxics[toxic.kind] += 1
-    _add_connections(rows, events)
-    exchanges = sorted((e for e in events if isinstance(e, Exchange)), key=lambda e: e.start)
-    following = {id: later for trace in traces(events) for id, later in _following(trace).items()}
-    for exchange in exchanges:
-        row = rows.setdefault(exchange.link, LinkCalls(exchange.link, ""))
-        kinds = [fault.kind for fault in exchange.faults if fault.injected]
-        row.requests += 1
-        row.is_mcp |= exchange.dialect == MCP.name
-        row.faults.update(kinds)
-        if kinds and not _went_well(exchange):
-            again = following.get(id(exchange), ())
-            row.retried += bool(again)
-            row.abandoned += not again
-            row.recovered += any(map(_went_well, again))
+    for trace in traces(events):
+        _add_connections(rows, trace)
+        following = _following(trace)
+        for request in trace.requests:
+            if request.exchange is not None:
+                row = rows.setdefault(request.link_name, LinkCalls(request.link_name, ""))
+                _add_request(row, request, following.get(id(request), ()))
     return [row for row in rows.values() if row.requests or row.toxics or row.link in at_run_time]
 
 
-def _add_connections(rows: Mapping[str, LinkCalls], events: Iterable[Event]) -> None:
+def _add_request(row: LinkCalls, request: Request, again: Sequence[Request]) -> None:
+    """``again``: the later requests for the same."""
+    kinds = [fault.kind for fault in request.injected]
+    row.requests += 1
+    row.is_mcp |= request.exchange is not None and request.exchange.dialect == MCP.name
+    row.faults.update(kinds)
+    if kinds and request.failed:
+        row.retried += bool(again)
+        row.abandoned += not again
+        row.recovered += any(later.failed is False for later in again)
+
+
+def _add_connections(rows: Mapping[str, LinkCalls], trace: EpisodeTrace) -> None:
     """Count the connections under toxics: a toxic may act on bytes that never become a request."""
-    events = list(events)
-    struck = {
-        (toxic.link, event.episode, event.attempt)
-        for event in events
-        if isinstance(event, AttemptArmed)
-        for toxic in event.toxics
-    }
-    of_attempts: defaultdict[tuple[str, str, int], list[ConnectionEnded]] = defaultdict(list)
-    unfinished: defaultdict[tuple[str, str, int], list[Exchange]] = defaultdict(list)
-    for event in events:
-        if isinstance(event, ConnectionEnded) and not event.tunnelled:
-            of_attempts[event.link, event.episode, event.attempt].append(event)
-        elif isinstance(event, Exchange) and event.client_left and not event.reply_complete:
-            unfinished[event.link, event.episode, event.attempt].append(event)
-    for key in struck & of_attempts.keys():
-        row, ordered = rows[key[0]], sorted(of_attempts[key], key=lambda event: event.opened)
-        cut = [_was_cut(event, unfinished[key]) for event in ordered]
-        row.connections += len(ordered)
-        row.cut += sum(cut)
-        row.reconnected += sum(cut[:-1])
+    for armed in trace.armed:
+        for link in dict.fromkeys(toxic.link for toxic in armed.toxics):
+            here = armed.attempt, link
+            exchanges = [each for each in trace.exchanges if (each.attempt, each.link) == here]
+            toxics = [toxic for toxic in armed.toxics if toxic.link == link]
+            connections = trace.connections_of(*here)
+            cut = [has_failed(connection, toxics, exchanges) for connection in connections]
+            rows[link].connections += len(cut)
+            rows[link].cut += sum(cut)
+            rows[link].reconnected += sum(cut[:-1])
 
 
-# the gateway may notice the close before the ingress does
-_TOLERANCE_S = 0.1
-
-
-def _was_cut(connection: ConnectionEnded, unfinished: Sequence[Exchange]) -> bool:
-    """Whether the connection failed: without any data, by its end, or by a proxy's close within a reply.
-
-    ``unfinished``: exchanges of the link and attempt that ended at the gateway before their reply was whole.
-    """
-    if connection.received == 0 or connection.how in ("rst", "refused", "unaccepted", "unresolved"):
-        return True
-    return connection.ended_by == "proxy" and any(
-        connection.opened < exchange.start < connection.t < exchange.start + exchange.ms / 1000 + _TOLERANCE_S
-        for exchange in unfinished
-    )
-
-
-def _following(trace: EpisodeTrace) -> dict[int, Sequence[Exchange]]:
-    """For the ``id`` of each exchange the later ones for the same, as in the findings: without generated ids
+def _following(trace: EpisodeTrace) -> dict[int, Sequence[Request]]:
+    """For the ``id`` of each request the later ones for the same, as in the findings: without generated ids
     and idempotency keys; after a model's refusal also whatever else it is asked.
     """
     sames = same_exchanges(trace)
-    requests = sorted((r for r in trace.requests if r.exchange is not None), key=lambda r: r.start)
+    requests = [request for request in trace.requests if request.exchange is not None]
     groups: defaultdict[tuple[int, str, str, str], list[Request]] = defaultdict(list)
     for request in requests:
         same = sames[id(request.exchange)]
         groups[request.attempt, request.link_name, request.method, same].append(request)
-    following: dict[int, Sequence[Exchange]] = {}
+    following: dict[int, Sequence[Request]] = {}
     for row in (row for group in groups.values() for row in trace.rows(group)):
         for place, request in enumerate(row):
-            following[id(request.exchange)] = [r.exchange for r in row[place + 1 :] if r.exchange is not None]
+            following[id(request)] = row[place + 1 :]
     for place, request in enumerate(requests):
         if request.exchange is not None and is_refused_model(request.exchange):
-            later = (r for r in requests[place + 1 :] if trace.asks_model_again(request, r))
-            following[id(request.exchange)] = [r.exchange for r in later if r.exchange is not None]
+            later = requests[place + 1 :]
+            following[id(request)] = [again for again in later if trace.asks_model_again(request, again)]
     return following
-
-
-def _went_well(exchange: Exchange) -> bool:
-    return exchange.reply_complete and (exchange.status or 500) < 400

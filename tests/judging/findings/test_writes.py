@@ -186,6 +186,13 @@ def test_step_repeated_because_a_concurrent_request_failed_first():
     assert write_repeated(order, request(-1, "/notes/1", method="PUT", status=500), AGAIN) == []
 
 
+def test_step_repeated_because_a_tool_answered_with_an_error():
+    noted = request(0.1, **{**CALL, "tool": "note", "fingerprint": "n", "tool_answer": "error"})
+    orders = [request(at, **{**CALL, "tool_answer": "result"}) for at in (0.0, 0.4)]
+    [finding] = write_repeated(orders[0], noted, orders[1], links=SERVER)
+    assert "because note answered with an error; both were executed" in finding
+
+
 def test_write_repeated_after_error_for_executed_one():
     struck = request(status=503, upstream_status=201, fault=fault_met(evidence=GAVE), forwarded=True)
     assert "after a 503, although it had been executed" in write_repeated(struck, AGAIN)[0]

@@ -13,7 +13,7 @@ from wirefault.core.errors import nearest
 from wirefault.experiments.assertions.assertion import Assertion
 from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.experiments.expression import Duration
-from wirefault.experiments.outages import has_failed, outages_of
+from wirefault.experiments.outages import outages_of
 from wirefault.history.events import ToolTry
 from wirefault.judging.checker import Checker, CheckResult, Observation
 from wirefault.judging.findings.retries import HASTY_RETRY
@@ -41,7 +41,7 @@ class RecoveredAfterFailure(Assertion):
         outages = outages_of(view.requests, view.last_end.event.end)
         outages = [outage for outage in outages if self.link in ("", outage.link)]
         if not outages:
-            unclear = [s for s in view.requests if has_failed(s) is None and self.link in ("", s.link_name)]
+            unclear = [s for s in view.requests if s.failed is None and self.link in ("", s.link_name)]
             if unclear:
                 raise NotRecorded(f"whether {len(unclear)} replies reached the subject is unknown")
             if unseen := view.unseen([self.link] if self.link else ()):
@@ -84,11 +84,11 @@ class FallbackUsed(Assertion):
         return CheckResult(passed=bool(evidence) == self.used, measured=measured, evidence=evidence)
 
     def _on_links(self, view: EpisodeView) -> Iterator[str]:
-        failed = [s for s in view.requests if self._may_fail(s) and has_failed(s)]
+        failed = [s for s in view.requests if self._may_fail(s) and s.failed]
         for request in view.requests:
             if (
                 request.link_name == self.to
-                and has_failed(request) is False
+                and request.failed is False
                 and any(f.end <= request.start for f in failed)
             ):
                 yield from request.ids
@@ -170,7 +170,7 @@ class RetrySpacing(Assertion):
 def _retries(group: Sequence[Request]) -> Iterator[tuple[Request, Request]]:
     """The failed requests of a group, each with the next request."""
     for failed, again in pairwise(group):
-        if has_failed(failed) and again.start >= failed.end:
+        if failed.failed and again.start >= failed.end:
             yield failed, again
 
 

@@ -14,7 +14,6 @@ from wirefault.core.errors import nearest
 from wirefault.experiments.assertions.assertion import Figure, SummableLimit, figure_of
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.expression import Expression, ExpressionError, parse_expression
-from wirefault.experiments.outages import has_failed
 from wirefault.history.events import Exchange
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
@@ -86,8 +85,8 @@ def _model_calls(view: EpisodeView) -> Figure:
 
 def _failed_calls(view: EpisodeView, link: str) -> Figure:
     requests = [request for request in view.requests if link in ("", request.link_name)]
-    failed = [request for request in requests if has_failed(request)]
-    unclear = sum(has_failed(request) is None for request in requests)
+    failed = [request for request in requests if request.failed]
+    unclear = sum(request.failed is None for request in requests)
     unseen = view.unseen([link] if link else ())
     figure = figure_of(len(failed), ids_of(failed), unseen)
     if not unclear or unseen:

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from wirefault.core.caller_errors import CLOSED
 from wirefault.history.events import ConnectionEnded, Event, Exchange, ToxicsChanged
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
@@ -91,6 +92,37 @@ def shown_by_connections(
     if True in verdicts:
         return True
     return None if not verdicts or None in verdicts else False
+
+
+# the gateway may notice the close before the ingress does
+_TOLERANCE_S = 0.1
+
+
+def has_failed(
+    connection: ConnectionEnded, toxics: Iterable[PlannedToxic], exchanges: Sequence[Exchange]
+) -> bool:
+    """Whether the connection failed its client: without an answer, by its end, or by a close before the end
+    of a reply.
+
+    ``toxics`` and ``exchanges``: those of the link and attempt.
+    """
+    if connection.how in ("rst", "refused", "unaccepted", "unresolved"):
+        return True
+    if connection.received == 0:
+        return connection.sent > 0
+    return connection.ended_by == "proxy" and (
+        any(
+            shown_by_connections(planned, [connection], exchanges) and toxic(planned.kind).can_cause & CLOSED
+            for planned in toxics
+        )
+        or any(
+            exchange.client_left
+            and not exchange.reply_complete
+            and connection.opened < exchange.start < connection.t
+            and connection.t < exchange.start + exchange.ms / 1000 + _TOLERANCE_S
+            for exchange in exchanges
+        )
+    )
 
 
 def acted_on_exchanges(

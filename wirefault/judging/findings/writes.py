@@ -228,10 +228,9 @@ def _failed(request: Request) -> str:
         return f"the reply to {request.name} broke off"
     if request.reply_lost is not False:
         return f"{request.name} had no reply"
-    status = request.status
-    return (
-        f"{request.name} failed with {status}" if status and status >= 400 else f"{request.name} was faulted"
-    )
+    if request.status and request.status >= 400:
+        return f"{request.name} failed with {request.status}"
+    return f"{request.name} answered with an error" if request.failed else f"{request.name} was faulted"
 
 
 def _looked(trace: EpisodeTrace, first: Write, again: Write) -> bool:
@@ -262,10 +261,7 @@ def _failure_between(trace: EpisodeTrace, first: Write, again: Write) -> Request
 
 
 def _has_failed(request: Request) -> bool:
-    if request.status is not None and request.status >= 400:
-        return True
-    changed = any(not fault.delay_ms for fault in request.injected)
-    return changed or request.reply_lost is True
+    return request.failed is True or any(not fault.delay_ms for fault in request.injected)
 
 
 def _model_saw_result(trace: EpisodeTrace, first: Write, again: Write, since: float = 0.0) -> bool:
