@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from packaging.version import Version
 
 from tests import support
 from tests.conftest import SHARED_LAB_FILES
 from tests.support import PATIENCE_S, ROOT
+from wirefault._version import __version__
 from wirefault.cli.main import main
 from wirefault.settings.settings import INTERNAL, NAMES
 
@@ -188,3 +190,10 @@ def test_failed_hook_of_worker_fails_the_run(tmp_path):
         check=False,
     )
     assert (run.returncode, "IndexError" in run.stdout) == (3, True)
+
+
+def test_version_is_no_released_one_while_something_is_unreleased():
+    """Recordings name the version that reads them: its release and what follows read others."""
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    first, second = re.findall(r"^## \[(.+?)\]", changes, re.M)[:2]
+    assert first != "Unreleased" or Version(__version__) > Version(second)
