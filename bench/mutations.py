@@ -77,8 +77,8 @@ def plant(room: str, draw: random.Random, options: Sequence[str]) -> tuple[str, 
     file = draw.choice([file for file in files if any(mutants(file))])
     line, faulty = draw.choice(list(mutants(file)))
     path, original = str(file.relative_to(ROOT)), file.read_bytes()
-    selected = reached([path])[1]
-    others = sorted(set(TESTS) - selected)
+    selected = reached([path])
+    others = sorted(TESTS - selected)
     try:
         file.write_text(faulty, encoding="utf-8")
         if not fails(others, options):

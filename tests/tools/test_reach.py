@@ -14,9 +14,7 @@ import pytest
 from tests.support import ROOT, share
 from tools import reach
 
-ROOMS = sorted(
-    {reach.room_of(str(file.relative_to(ROOT))) for file in ROOT.glob("wirefault/*/*.py")} - {None}
-)
+ROOMS = [f"wirefault.{file.parent.name}" for file in sorted(ROOT.glob("wirefault/*/__init__.py"))]
 ROOMS += reach.PROGRAMS
 # imports every module that other tests name, without a room
 PLANT = """
@@ -43,26 +41,26 @@ def text_of(test: str) -> str:
     return "\n".join((ROOT / file).read_text("utf-8") for file in files if (ROOT / file).is_file())
 
 
+def has_clients(test: str) -> bool:
+    return any(re.match(tests, test) for tests in reach.CLIENTS)
+
+
 def a_file(room: str) -> str:
     return f"{room.replace('.', '/')}/some_file.py"
 
 
 @pytest.mark.parametrize("room", SELECTIVE)
 def test_room_reaches_own_tests_and_those_of_importing_rooms(room):
-    above, selected = reach.reached([a_file(room)])
-    above_it = {name for name in RUNNING if room in reach.graph().find_upstream_modules(name)}
-    assert above == above_it | {room}
-    folders = [f"tests/{name.rpartition('.')[2]}/" for name in above]
-    assert {test for test in reach.TESTS if test.startswith(tuple(folders))} <= selected
-    starting = {test for test in reach.TESTS if "subprocess" in text_of(test)}
-    assert {test for test in starting if not test.startswith(reach.CLIENTS)} <= selected
+    above = {room, *(name for name in RUNNING if room in reach.graph().find_upstream_modules(name))}
+    folders = tuple(f"tests/{name.rpartition('.')[2]}/" for name in above)
+    wanted = {test for test in reach.TESTS if test.startswith(folders) or "subprocess" in text_of(test)}
+    assert {test for test in wanted if not has_clients(test)} <= reach.reached([a_file(room)])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", [room for number, room in enumerate(SELECTIVE) if share(number)])
 def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
-    _, selected = reach.reached([a_file(room)])
-    left_out = {test for test in reach.TESTS if not test.startswith(reach.CLIENTS)} - selected
+    left_out = {test for test in reach.TESTS if not has_clients(test)} - reach.reached([a_file(room)])
     names = {name for test in left_out for name in MODULE.findall(text_of(test))}
     modules = [name for name in names if (ROOT / f"{name.replace('.', '/')}.py").is_file()]
     assert modules
@@ -79,24 +77,34 @@ def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
     ],
 )
 def test_other_files_reach_tests_that_read_them(path, reaches, reaches_not):
-    above, selected = reach.reached([path])
-    assert not above and reaches in selected and reaches_not not in selected
+    selected = reach.reached([path])
+    assert reaches in selected and reaches_not not in selected
+
+
+FRAMEWORKS = "tests/frameworks/test_exec.py"
+OF_FAULTS = "tests/faults/catalogue/model/test_clients.py"
+OF_TOXICS = "tests/toxiproxy/clients/test_clients.py"
 
 
 @pytest.mark.parametrize(
-    ("path", "do"),
+    ("path", "clients"),
     [
-        ("wirefault/faults/base.py", True),
-        ("wirefault/dialects/mcp/shapes.py", True),
-        ("wirefault/subjects/opening.py", True),
-        ("examples/frameworks/agent.py", True),
-        ("tests/frameworks/conftest.py", True),
-        ("wirefault/lab/launcher.py", False),
-        ("wirefault/report/console.py", False),
+        ("wirefault/faults/base.py", {FRAMEWORKS, OF_FAULTS}),
+        ("wirefault/dialects/mcp/shapes.py", {FRAMEWORKS, OF_FAULTS}),
+        ("wirefault/gateway/core.py", {FRAMEWORKS}),
+        ("wirefault/subjects/opening.py", {FRAMEWORKS}),
+        ("examples/frameworks/agent.py", {FRAMEWORKS}),
+        ("tests/frameworks/conftest.py", {FRAMEWORKS}),
+        ("tests/frameworks/test_exec.py", {FRAMEWORKS}),
+        ("tests/faults/catalogue/clients/seen.py", {OF_FAULTS}),
+        ("wirefault/toxiproxy/server.py", {FRAMEWORKS, OF_FAULTS, OF_TOXICS}),
+        ("docs/toxics_seen.json", {OF_FAULTS, OF_TOXICS}),
+        ("wirefault/lab/launcher.py", set()),
+        ("wirefault/report/console.py", set()),
     ],
 )
-def test_frameworks_run_if_the_change_reaches_what_they_meet(path, do):
-    assert ("tests/frameworks/test_exec.py" in reach.reached([path])[1]) is do
+def test_real_clients_run_if_the_change_reaches_what_they_meet(path, clients):
+    assert {FRAMEWORKS, OF_FAULTS, OF_TOXICS} & reach.reached([path]) == clients
 
 
 @pytest.mark.parametrize(
