@@ -36,26 +36,45 @@ settings.load_profile("lab")
 # Folders whose tests start labs or containers, build wheels or wait for toxics. Elsewhere tests are marked.
 SLOW_FOLDERS = {"compose", "conformance", "e2e", "examples", "frameworks", "lab", "package"}
 _PR_SET_PDEATHSIG = 1
-LONGEST_FIRST = ("compose", "frameworks", "examples", "e2e", "lab", "package")
 LONG_S = 600.0
 _started_processes = pytest.StashKey[list[str]]()
 
-# These files share the lab of tests/e2e/conftest.py. They wait longest, so they start first, in two groups
-# of about the same duration.
-_SHARED_LABS = {
-    "one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes streams",
-    "two": "kept_alive personas real_toxiproxy recomputed recovery remarks reproducible secrets tampering"
-    " version handoffs lab_conversations whose_fault recovery_prices",
+# Files that share a lab, an installation or imports: one worker runs such a group.
+_GROUPS = {
+    "compose/test_{}.py": {
+        "compose-one": "first_up folders readme_lines settings when_disturbed",
+        "compose-two": "conversation isolation kill reach recovery remover secrets subject ui versions",
+    },
+    "package/test_{}.py": {
+        "package-core": "core_alone foreign_agents",
+        "package-installed": "contents installed readme",
+    },
+    "e2e/test_{}.py": {  # the lab of tests/e2e/conftest.py
+        "lab-one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes"
+        " streams",
+        "lab-two": "kept_alive personas real_toxiproxy recomputed recovery remarks reproducible secrets"
+        " tampering version handoffs lab_conversations whose_fault recovery_prices",
+    },
+    # importing the official clients takes seconds
+    "{}.py": {
+        "official-clients": "dialects/test_round_trip faults/catalogue/context/test_clients"
+        " faults/catalogue/model/test_clients model_server/test_sdks"
+    },
 }
-SHARED_LAB_FILES = {
-    f"tests/e2e/test_{name}.py": f"lab-{lab}" for lab, names in _SHARED_LABS.items() for name in names.split()
+GROUPS = {
+    f"tests/{path.format(name)}": group
+    for path, groups in _GROUPS.items()
+    for group, names in groups.items()
+    for name in names.split()
 }
-# Importing the official clients takes seconds, so one worker runs all these files.
-OFFICIAL_CLIENT_FILES = (
-    "tests/dialects/test_round_trip.py",
-    "tests/faults/catalogue/context/test_clients.py",
-    "tests/faults/catalogue/model/test_clients.py",
-    "tests/model_server/test_sdks.py",
+# These start in this order, before all others, since a run cannot end before its longest group. CI prints how
+# long each took.
+LONGEST = (
+    *("compose-one", "compose-two", "tests/e2e/test_pages.py", "package-core"),
+    *("tests/e2e/test_one_policy.py", "tests/audit/test_audit.py", "tests/package/test_action.py"),
+    "tests/examples/test_presets.py",
+    *("package-installed", "tests/e2e/test_experiments.py", "lab-two", "tests/frameworks/test_exec.py"),
+    *("tests/e2e/test_exec.py", "tests/audit/test_hardened.py", "lab-one"),
 )
 
 
@@ -121,17 +140,13 @@ class InternalErrors:
 def worker_group(test: str) -> str:
     """The group of a test; one worker runs a whole group, because its tests share a fixture.
 
-    A file is a group. So are all of ``tests/compose`` (one lab), ``tests/package`` (one wheel), the files
-    that share a lab in ``tests/e2e``, and ``tests/conformance`` if it runs against one external server.
+    A file is a group, unless ``GROUPS`` names another one. So is ``tests/conformance`` if it runs against one
+    external server.
     """
     file = test.partition("::")[0]
-    if lab := SHARED_LAB_FILES.get(file):
-        return lab
-    if file in OFFICIAL_CLIENT_FILES:
-        return "official-clients"
-    external_server = os.environ.get("TOXIPROXY_CONFORMANCE_URL")
-    folders = ("tests/compose/", "tests/package/", *(["tests/conformance/"] if external_server else []))
-    return next((folder for folder in folders if test.startswith(folder)), file)
+    if "TOXIPROXY_CONFORMANCE_URL" in os.environ and file.startswith("tests/conformance/"):
+        return "conformance"
+    return GROUPS.get(file, file)
 
 
 class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
@@ -159,10 +174,8 @@ def _folder(item: pytest.Item) -> str:
 
 
 def _rank(item: pytest.Item) -> int:
-    if item.nodeid.partition("::")[0] in SHARED_LAB_FILES:
-        return -len(LONGEST_FIRST) - 1
-    if _folder(item) in LONGEST_FIRST:
-        return LONGEST_FIRST.index(_folder(item)) - len(LONGEST_FIRST)
+    if (group := worker_group(item.nodeid)) in LONGEST:
+        return LONGEST.index(group) - len(LONGEST)
     return 0 if item.get_closest_marker("slow") else 1
 
 

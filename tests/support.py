@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import os
 import random
 import socket
@@ -82,6 +83,18 @@ def until(
             raise AssertionError(f"waited {patience} s in vain for {what or getsource(condition).strip()}")
         time.sleep(interval)
     return value
+
+
+def made_once(name: str, make: Callable[[Path], object], factory: pytest.TempPathFactory) -> Path:
+    """The folder that ``make`` fills, once for all workers of a session; the others wait for it."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (made := folder.with_suffix(".made")).exists():
+            make(folder)
+            made.touch()
+    return folder
 
 
 def free_port() -> int:

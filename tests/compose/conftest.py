@@ -1,4 +1,4 @@
-"""One lab in containers for all tests here. Failures show its logs, and it is removed at the end."""
+"""A lab in containers for all tests of a group. Failures show its logs, and it is removed at the end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 
 from tests.compose.engine import (
     BUILD_PATIENCE_S,
+    IMAGE,
     ROOT,
     V1,
     V2,
@@ -23,7 +24,7 @@ from tests.compose.engine import (
     why_not,
 )
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
-from tests.support import required, until
+from tests.support import made_once, required, until
 
 LAB = pytest.StashKey[Lab]()
 OWNER = 12001  # of the clone, where the tests may choose: neither root nor the services
@@ -39,12 +40,21 @@ def readme_lines() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def engine() -> Iterator[None]:
-    """Docker and Compose, or the reason why these tests are skipped."""
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Docker, Compose and the image of these files; or the reason why these tests are skipped."""
     if reason := why_not():
         (pytest.fail if required("docker") else pytest.skip)(f"the Compose lab is not tested: {reason}")
     with removed_with_this_process():
+        made_once("image", build_image, tmp_path_factory)
         yield
+
+
+def build_image(folder: Path) -> None:
+    """For all labs but that of ``first``: if one builds it itself, the next `up` of another starts anew."""
+    copy_clone(folder)
+    remove_orphans()
+    forget_image(IMAGE)
+    Lab(folder, environment(), V2 if has(V2) else V1).compose("build init")
 
 
 @pytest.fixture(scope="package")
@@ -55,8 +65,6 @@ def clone(
     folder = tmp_path_factory.mktemp("clone")
     folder.chmod(0o755)
     copy_clone(folder)
-    remove_orphans()
-    forget_image()
     if os.geteuid() == 0:
         for path in (folder, *folder.rglob("*")):
             os.chown(path, OWNER, OWNER)
@@ -100,13 +108,19 @@ def start_in_foreground(lab: Lab, line: str, output_file: Path) -> FirstUp:
 
 @pytest.fixture(scope="package")
 def first(clone: Lab, tmp_path_factory: pytest.TempPathFactory) -> FirstUp:
+    """The README's first line, which also builds the image."""
+    forget_image(image := f"{IMAGE}-first")
+    clone.environ["WIREFAULT_IMAGE"] = image
     return start_in_foreground(clone, readme_lines()[0], tmp_path_factory.mktemp("output") / "first.txt")
 
 
 @pytest.fixture
-def lab(clone: Lab, first: FirstUp) -> Iterator[Lab]:
-    """The lab, up and with no run in it. A test that leaves a toxic behind fails."""
+def lab(clone: Lab) -> Iterator[Lab]:
+    """The lab, up after a run and with none in it. A test that leaves a toxic behind fails."""
     clone.prompts("What is the temperature in Paris right now?")
+    if not clone.runs():
+        clone.compose("up -d", TOXIC_PROB="0", ERROR_PROB="0")
+        assert clone.wait() == 0, clone.last_words()
     clone.up()
     before = clone.runs()
     yield clone

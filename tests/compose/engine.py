@@ -116,11 +116,11 @@ def base_images() -> list[str]:
     ]
 
 
-def forget_image() -> None:
-    """So that `up` builds it again; the last one's layers stay, for the builder."""
-    if docker("image", "ls", "-q", IMAGE):
-        docker("tag", IMAGE, f"{IMAGE}:previous", check=False)
-        docker("rmi", IMAGE, check=False)
+def forget_image(image: str) -> None:
+    """So that Compose builds it again; the last one's layers stay, for the builder."""
+    if docker("image", "ls", "-q", image):
+        docker("tag", image, f"{image}:previous", check=False)
+        docker("rmi", image, check=False)
 
 
 if __name__ == "__main__":

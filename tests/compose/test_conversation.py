@@ -51,11 +51,11 @@ def conversation(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("recovery")
     folder.chmod(0o755)
     copy_clone(folder)
-    images = {"WIREFAULT_IMAGE": f"{IMAGE}-of-recovery", "WIREFAULT_RECOVERY_IMAGE": f"{IMAGE}-recovery"}
-    environ = {**environment("recovery-"), **images, "RECOVERY_PORT": str(free_port())}
+    image = {"WIREFAULT_RECOVERY_IMAGE": f"{IMAGE}-recovery"}
+    environ = {**environment("recovery-"), **image, "RECOVERY_PORT": str(free_port())}
     lab = Lab(folder, environ, V2 if has(V2) else V1)
     try:
-        lab.compose("--profile recovery build init conversation")
+        lab.compose("--profile recovery build conversation")
         start = time.monotonic()
         lab.compose("--profile recovery up -d conversation")
         links = until(
@@ -66,7 +66,7 @@ def conversation(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield Conversation(links[0], time.monotonic() - start, lab)
     finally:
         lab.down()
-        docker("rmi", *images.values(), check=False)
+        docker("rmi", *image.values(), check=False)
 
 
 def test_failed_and_recovered_turn_through_the_published_port(

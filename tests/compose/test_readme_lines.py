@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compose.conftest import FirstUp, readme_lines, start_in_foreground
+from tests.compose.conftest import readme_lines, start_in_foreground
 from tests.compose.recorded import recorded
 from tests.compose.rig import Lab
 
@@ -23,18 +23,16 @@ def test_remaining_readme_lines_work(lab: Lab, line: str, tmp_path: Path) -> Non
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_up_after_down_records_sample_run_time(
-    clone: Lab, first: FirstUp, tmp_path: Path, record_property
-) -> None:
-    before = recorded(clone)
-    clone.prompts()
-    clone.compose("down --timeout 3")
+def test_up_after_down_records_sample_run_time(lab: Lab, tmp_path: Path, record_property) -> None:
+    before = recorded(lab)
+    lab.prompts()
+    lab.compose("down --timeout 3")
     start = time.time()
     line = "TOXIC_PROB=0.3 ERROR_PROB=0.1 docker compose up"
-    assert start_in_foreground(clone, line, tmp_path / "output").code == 0
+    assert start_in_foreground(lab, line, tmp_path / "output").code == 0
     end = time.time()
-    [begun] = clone.rows("SELECT MIN(requested_at) FROM attempts WHERE requested_at > ?", start)
+    [begun] = lab.rows("SELECT MIN(requested_at) FROM attempts WHERE requested_at > ?", start)
     record_property("from up to the first prompt, s", round(begun[0] - start, 1))
     record_property("from up to the end of the sample run, s", round(end - start, 1))
-    assert clone.toxics() == {}
-    assert all(recorded(clone)[name] >= before[name] for name in before)
+    assert lab.toxics() == {}
+    assert all(recorded(lab)[name] >= before[name] for name in before)

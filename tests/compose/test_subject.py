@@ -15,7 +15,7 @@ from threading import Thread
 
 import pytest
 
-from tests.compose.engine import IMAGE, V1, V2, docker, has
+from tests.compose.engine import IMAGE, V1, V2, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
 from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.compose.test_reach import SEARCH
@@ -29,9 +29,6 @@ from wirefault.wiring.links import lab_links
 pytestmark = pytest.mark.compose
 
 FOLDER = "examples/compose"
-# a build labels the image with its project: shared by two projects, it would make the next `up` of one
-# recreate all containers
-OWN_IMAGE = f"{IMAGE}-subject"
 AT_THE_SUBJECT = {"message": 6005, "calculator": 6004}  # the proxies of its links
 SWITCH = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
 BY_THE_INGRESS = """
@@ -88,17 +85,15 @@ def lab(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]
     agent = folder / FOLDER / "agent.py"
     agent.write_text(agent.read_text().replace('@app.post("/ask")', f'{RESERVE}\n\n@app.post("/ask")'))
     more = {"COMPOSE_FILE": "docker-compose.yaml:compose.subject.yaml"}
-    more |= {"WIREFAULT_IMAGE": OWN_IMAGE, "SUBJECT_IMAGE": OWN_IMAGE}
+    more["SUBJECT_IMAGE"] = IMAGE
     more["ARM_TIMEOUT"] = "60"  # a busy machine is not a failure of the lab
     lab = Lab(folder, environment("subject-") | more, V2 if has(V2) else V1)
     try:
-        lab.compose("build")  # `up` uses an existing image, whatever its source
         lab.compose("up -d", TOXIC_PROB="0", ERROR_PROB="0")
         assert lab.wait() == 0, lab.last_words()
         yield lab
     finally:
         lab.down()
-        docker("rmi", OWN_IMAGE, check=False)
 
 
 def exchanges(lab: Lab) -> list[Exchange]:
@@ -111,7 +106,7 @@ def test_subject_calls_cross_lab_by_ingress_and_address(lab: Lab) -> None:
         "message": "fresh",
         "calculator": "",
     }
-    variables = f"SUBJECT_FOLDER={FOLDER} SUBJECT_IMAGE={OWN_IMAGE}"
+    variables = f"SUBJECT_FOLDER={FOLDER} SUBJECT_IMAGE={IMAGE}"
     repeats = f"{variables} docker compose -f docker-compose.yaml -f compose.subject.yaml up"
     assert any(line.endswith(repeats) for line in lab.log("agent"))
 

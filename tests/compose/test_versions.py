@@ -63,7 +63,6 @@ def test_compose_v1_runs_lab(engine: None, tmp_path: Path) -> None:
         assert lab.toxics() == {}
         lab.compose("run --rm agent")
         assert len(lab.runs()) == 2
-        lab.compose("down")
         lab.compose("up --exit-code-from agent", TOXIC_PROB="0", ERROR_PROB="0")
         assert len(lab.runs()) == 3 and not lab.alive()
     finally:

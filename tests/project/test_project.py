@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from packaging.version import Version
 
 from tests import support
-from tests.conftest import SHARED_LAB_FILES
-from tests.support import PATIENCE_S, ROOT
+from tests.conftest import GROUPS
+from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S
 from wirefault._version import __version__
 from wirefault.cli.main import main
 from wirefault.settings.settings import INTERNAL, NAMES
@@ -114,7 +114,9 @@ def test_files_that_share_lab_run_in_one_worker():
     sharing = {
         path.name for path in files if re.search(r"\bshared: SharedLab", path.read_text(encoding="utf-8"))
     }
-    assert {f"tests/e2e/{name}" for name in sharing} == SHARED_LAB_FILES.keys()
+    assert {f"tests/e2e/{name}" for name in sharing} == {
+        file for file, group in GROUPS.items() if group in ("lab-one", "lab-two")
+    }
 
 
 @pytest.fixture(scope="module")
@@ -186,7 +188,7 @@ def test_failed_hook_of_worker_fails_the_run(tmp_path):
         env=environ,
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=RUN_PATIENCE_S,
         check=False,
     )
     assert (run.returncode, "IndexError" in run.stdout) == (3, True)
