@@ -47,7 +47,7 @@ _GROUPS = {
     },
     "package/test_{}.py": {
         "package-core": "core_alone foreign_agents",
-        "package-installed": "contents installed readme",
+        "package-installed": "contents installed",
     },
     "e2e/test_{}.py": {  # the lab of tests/e2e/conftest.py
         "lab-one": "cassettes dose fault_sets files_page history_size ledger model_faults outages outcomes"

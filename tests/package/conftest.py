@@ -18,7 +18,7 @@ from tests.package.installing import (
     install,
     lend_packages,
 )
-from tests.support import ROOT, required
+from tests.support import ROOT, made_once, required
 from tools.build import build
 
 
@@ -27,9 +27,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of sdist and wheel: the one from `make release-check`, else newly built ones."""
     if named := os.environ.get("WIREFAULT_DIST"):
         return ROOT / named
-    folder = tmp_path_factory.mktemp("dist")
-    build(folder)
-    return folder
+    return made_once("dist", build, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The steps of ``action.yml`` in order against a substitute of the API, and the docs' lines for other hosts.
 
-With Docker they run in a container of the Python image, where pip installs; else in this environment. The
-builds share a container, so that pip installs once, as its step says; lines for other hosts get a clean one.
+With Docker they run in a container of the Python image, where pip installs; else in this environment.
 """
 
 from __future__ import annotations
@@ -251,14 +250,6 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         process.wait()
 
 
-@pytest.fixture
-def runner(request: pytest.FixtureRequest, shop: int, shared: Machine) -> Iterator[Runner]:
-    folder = shared.folder / request.node.name
-    folder.mkdir()
-    with prepared(folder, shop, shared) as opened:
-        yield opened
-
-
 @contextmanager
 def prepared(folder: Path, shop: int, where: Machine) -> Iterator[Runner]:
     repository = folder / "repository"
@@ -273,12 +264,6 @@ def prepared(folder: Path, shop: int, where: Machine) -> Iterator[Runner]:
     (repository / "order.yaml").write_text(EXPERIMENT, encoding="utf-8")
     with running(Host()) as host:
         yield Runner(folder, host, where)
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    with machine(tmp_path_factory.mktemp("machine")) as where:
-        yield where
 
 
 @contextmanager
@@ -306,7 +291,7 @@ def agent(runner: Runner, tries: int) -> None:
 
 
 @pytest.mark.slow
-def test_failing_build_leaves_everything_and_a_fixed_one_updates_the_comment(runner: Runner) -> None:
+def test_builds_update_one_comment_and_an_accepted_finding_passes(runner: Runner) -> None:
     agent(runner, tries=2)
     failed = runner.build(run="order.yaml")
     assert failed.code == 1, failed.output
@@ -316,12 +301,24 @@ def test_failing_build_leaves_everything_and_a_fixed_one_updates_the_comment(run
     names = {path.suffix for path in Path(failed.uploaded["path"]).iterdir()}
     assert {".html", ".gz", ".xml", ".json", ".md"} <= names
 
+    accept = ["wirefault", "baseline", "accept", "latest"]
+    assert runner.shell(shlex.join(accept)).returncode == 0
+    accepted = runner.build(run="'order.yaml' --seed 2", baseline="wirefault.baseline.json")
+    assert accepted.code == 0, accepted.output
+    assert "passed against the baseline, accepted today" in accepted.summary
+
     agent(runner, tries=1)
     fixed = runner.build(run="order.yaml")
     assert fixed.code == 0, fixed.output
     [comment] = runner.host.comments
     assert "## Wirefault: held" in comment["body"] and "deviated" not in comment["body"]
     assert runner.host.requests.count("POST /repos/owner/agent/issues/5/comments") == 1
+
+    runner.host.refuses = 403
+    missing = runner.build(run="$(touch pwned).yaml")
+    assert missing.code == 64 and "did not run (exit code 64)" in missing.summary
+    assert "::warning::no comment: the host answered 403" in missing.output
+    assert not (runner.folder / "repository" / "pwned").exists()
 
 
 def test_name_stays_one_line_and_below_the_folder(tmp_path: Path) -> None:
@@ -342,45 +339,30 @@ def test_name_stays_one_line_and_below_the_folder(tmp_path: Path) -> None:
     assert Path(reports.removeprefix("reports=")).is_dir()
 
 
-@pytest.mark.slow
-def test_accepted_findings_pass_and_missing_files_are_explained(runner: Runner) -> None:
-    agent(runner, tries=2)
-    runner.host.refuses = 403
-    first = runner.build(run="order.yaml")
-    assert first.code == 1 and "::warning::no comment: the host answered 403" in first.output
-    accept = ["wirefault", "baseline", "accept", "latest"]
-    assert runner.shell(shlex.join(accept)).returncode == 0
-    accepted = runner.build(run="'order.yaml' --seed 2", baseline="wirefault.baseline.json")
-    assert accepted.code == 0, accepted.output
-    assert "passed against the baseline, accepted today" in accepted.summary
-
-    missing = runner.build(run="$(touch pwned).yaml")
-    assert missing.code == 64 and "did not run (exit code 64)" in missing.summary
-    assert not (runner.folder / "repository" / "pwned").exists()
-
-
 @pytest.fixture
-def clean(tmp_path: Path, shop: int) -> Iterator[Runner]:
+def runner(tmp_path: Path, shop: int) -> Iterator[Runner]:
     with machine(tmp_path) as where, prepared(tmp_path, shop, where) as opened:
         yield opened
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("host", ["GitLab", "Jenkins"])
-def test_lines_for_other_hosts_run_as_printed(clean: Runner, wheel: Path, host: str) -> None:
-    if not clean.machine.container:
+def test_lines_for_other_hosts_run_as_printed(runner: Runner, wheel: Path) -> None:
+    gitlab = lines("GitLab")
+    # its example starts the shop elsewhere
+    assert lines("Jenkins") == [" && ".join(line for line in gitlab if "shop.py" not in line)]
+    if not runner.machine.container:
         pytest.skip("installs Wirefault in a container, which needs Docker")
-    agent(clean, tries=2)
-    repository = clean.folder / "repository"
+    agent(runner, tries=2)
+    repository = runner.folder / "repository"
     (repository / "requirements.txt").write_text("", encoding="utf-8")
-    copy(wheel, clean.folder)
-    here = {"PIP_FIND_LINKS": str(clean.folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    pins = constraint(clean.folder)
+    copy(wheel, runner.folder)
+    here = {"PIP_FIND_LINKS": str(runner.folder), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    pins = constraint(runner.folder)
     with Path(pins["PIP_CONSTRAINT"]).open("a", encoding="utf-8") as file:
-        file.write(f"wirefault @ file://{clean.folder / wheel.name}\n")
-    for line in lines(host):
+        file.write(f"wirefault @ file://{runner.folder / wheel.name}\n")
+    for line in gitlab:
         # the fixture has started the shop on a free port
-        done = clean.shell("true" if "shop.py" in line else line, **here, **pins)
+        done = runner.shell("true" if "shop.py" in line else line, **here, **pins)
         if "wirefault run" in line:
             break
         assert done.returncode == 0, done.stdout + done.stderr

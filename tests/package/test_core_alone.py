@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.package.conftest import FirstRun
 from tests.package.installing import (
     CALM,
     MARKS,
@@ -41,8 +40,9 @@ def test_core_has_no_lab_requirements(core: Environment, tmp_path: Path) -> None
     assert "Usage" in core.must_run(tmp_path, "toxiproxy", "--help")
 
 
-def test_run_is_judged_by_core(core: Environment, first_run: FirstRun) -> None:
-    assert "wirefault demo --seed 7" in core.must_run(first_run.folder, "runs", "verify", "latest")
+def test_run_of_lab_is_judged_by_core(core: Environment, tmp_path: Path) -> None:
+    must([sys.executable, "-m", "wirefault", "demo", *CALM, *TWO], tmp_path)
+    assert "wirefault demo --seed 7" in core.must_run(tmp_path, "runs", "verify", "latest")
 
 
 @pytest.mark.parametrize("words", [["demo"], ["run", "--lab"], ["lab", "up"]], ids=" ".join)

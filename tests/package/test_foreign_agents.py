@@ -109,10 +109,14 @@ def foreign(
 def test_core_tests_foreign_agents_without_packages_of_lab(foreign: Core, imported: ImportRecord) -> None:
     orders = foreign.shop.requests
     lost = ("--faults", json.dumps(LOST))
+    ask = ("--ask", "lost_reply", "--ask", "model_5xx")
+    command = foreign.python("Say hello", foreign.shop.url, "--ask")
+    assert "HARM  POST /orders, reply lost" in foreign.code("audit", "--scripted", *ask, *command, code=1)
+    assert orders.count(("POST", "/orders")) >= 2 + 2 * 2
+    orders.clear()
     url = f"{foreign.shop.url}/price?item=honey"
     assert '"price":6.25' in foreign.code("exec", "--", "curl", "--silent", url).replace(" ", "")
     for number, tap in enumerate(("auto", "proxy"), start=1):
-        command = foreign.python("Say hello", foreign.shop.url, "--ask")
         printed = foreign.code("exec", "--scripted", "--tap", tap, *lost, *command, code=1)
         assert "1 of 1 failed requests were sent again, 1 got through" in " ".join(printed.split())
         assert orders.count(("POST", "/orders")) == 2 * number
@@ -121,8 +125,10 @@ def test_core_tests_foreign_agents_without_packages_of_lab(foreign: Core, import
     assert orders.count(("POST", "/orders")) == 6
     assert "deviated" in foreign.code("run", "lost.yaml", "--workers", "2", code=1)
     assert orders.count(("POST", "/orders")) == 6 + 2 + 2 * 2 + 2
-    for words in ("runs verify latest", "report latest"):
-        assert "deviated: method: no duplicate" in foreign.code(*words.split(), code=1)
+    assert "deviated: method: no duplicate" in foreign.code("runs", "verify", "latest", code=1)
+    # a package that audit, exec, run and verify do not import belongs to an extra
+    assert NEEDED - imported.third_party() == set()
+    assert "deviated: method: no duplicate" in foreign.code("report", "latest", code=1)
     assert "POST /orders was sent again" in foreign.code("show", "latest", "1")
     assert re.search(r" deviated +harmful: ", foreign.code("list"))
     foreign.code("compare", "latest", "latest")
