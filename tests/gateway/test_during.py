@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import socket
+import struct
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import requests
 
-from tests.gateway.lab import Lab
+from tests.gateway.lab import Lab, ask, dial
 from tests.support import PATIENCE_S, until
+from wirefault.history.events import ConnectionUnanswered
 from wirefault.state.state import State
 from wirefault.state.tables import HeldCall
 
@@ -177,3 +180,25 @@ def test_turns_follow_manager(lab: Lab) -> None:
         assert lab.control("PUT", "/lanes/0/turn", body).status_code == 200
         statuses.append(status_of(lab, "search", turn))
     assert statuses == [200, 503, 200]
+
+
+def test_connection_under_toxic_is_recorded_if_it_ends_before_its_reply(lab: Lab) -> None:
+    """It shows whether the toxic ended it: after so many bytes, or by a reset."""
+    toxic = {"toxic": "limit_data", "links": ["search"], "stream": "upstream", "with": {"bytes": 20}}
+    lab.begin(faults={"toxics": [toxic]}, toxic_prob=0)
+    ask(lab.address("search"), b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    for link, data, is_reset in (
+        ("search", b"", True),
+        ("search", b"POST /ech", False),
+        ("search", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n{", False),
+        ("movie", b"POST /ech", False),
+    ):
+        with dial(lab.address(link)) as client:
+            client.sendall(data)
+            if is_reset:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert lab.settle()["settled"]
+    records = [event for event in lab.recorded() if isinstance(event, ConnectionUnanswered)]
+    ends = [(one.episode, one.attempt, one.link, one.received, one.how) for one in records]
+    expected = [(0, "rst"), (9, "fin"), (39, "fin")]
+    assert sorted(ends) == [("e1", 1, "search", received, how) for received, how in expected]

@@ -9,6 +9,7 @@ from tests.support import replace
 from wirefault.history.events import (
     AttemptArmed,
     ConnectionEnded,
+    ConnectionUnanswered,
     Exchange,
     InterceptionFailed,
     LateRequest,
@@ -72,6 +73,7 @@ FILES = {
         exchange(call=1),
         InterceptionFailed(103.0, "001", 1, "shop", "shop.example", "authority_refused"),
         exchange(call=2),
+        ConnectionUnanswered(103.0, "001", 1, "shop", 400.0, 20, "fin"),
         LateRequest(103.0, "001", 1, "shop", "002", 1, True),
         replace(PAST_LAB, link="shop", only_http2=True, sent=9, received=0),
         exchange(call=3),

@@ -15,7 +15,7 @@ from tests.judging.oracle.histories import (
 )
 from tests.support import replace
 from wirefault.core.spans import Span
-from wirefault.history.events import ConnectionEnded, EpisodeStarted, ToxicsChanged
+from wirefault.history.events import ConnectionEnded, ConnectionUnanswered, EpisodeStarted, ToxicsChanged
 from wirefault.history.judged_events import STAGES
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import TOXICS
@@ -85,12 +85,51 @@ PASSING = {
     "limit_data": ({"bytes": 20}, {"received": 20, "first_byte_ms": 5.0, "tls": False}),
     "reset_peer": ({}, {"how": "rst", "tls": False}),
 }
-# No data that reaches the gateway shows these.
-UNSEEN = {"slow_close", "cut_after", "down", "unaccepted", "unresolved"}
+# Each toxic that keeps requests from the gateway, its attributes, and a connection that it ended, at the
+# gateway and at the ingress; then one that it may not have ended.
+ENDED = {
+    "limit_data": ({"bytes": 20}, {"received": 20}, {"tls": False}, {"received": 19}),
+    "timeout": ({"timeout": 400}, {}, {"tls": False}, {"ms": 200.0}),
+    "reset_peer": ({}, {"how": "rst"}, {"tls": False, "how": "rst"}, {"how": "fin"}),
+    "cut_after": ({"age": 400}, {"received": 90}, {"tls": False}, {"ms": 200.0}),
+}
+# Nothing that reaches the gateway shows these.
+UNSEEN = {"slow_close", "down", "unaccepted", "unresolved"}
 
 
 def test_every_toxic_is_in_one_table():
-    assert sorted([*PASSING, *UNSEEN]) == sorted(toxic.kind for toxic in TOXICS)
+    assert sorted({*PASSING, *ENDED, *UNSEEN}) == sorted(toxic.kind for toxic in TOXICS)
+
+
+def unanswered(ms=450.0, received=0, how="fin", t=104.0):
+    return ConnectionUnanswered(t, EPISODE, 1, "message", ms, received, how)
+
+
+@pytest.mark.parametrize("kind", ENDED)
+def test_toxic_that_ended_a_connection_is_delivered_with_and_without_an_ingress(kind):
+    attributes, at_gateway, at_ingress, other = ENDED[kind]
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    toxic = armed(PlannedToxic("message", kind, "upstream", attributes))
+    for more in ([], [intercepted(**at_ingress)]):
+        fault = only_fault(opaque, toxic, unanswered(**at_gateway), *more)
+        assert fault.delivered is True and fault.reached("injected"), more
+    fault = only_fault(opaque, toxic, unanswered(**{**at_gateway, **other}))
+    assert (fault.stage, fault.delivered) == ("met", None)
+
+
+def test_timeout_without_end_ends_no_connection():
+    """A client that leaves it may have been idle."""
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    toxic = PlannedToxic("message", "timeout", "upstream", {"timeout": 0})
+    assert only_fault(opaque, armed(toxic), unanswered(ms=5000.0)).delivered is None
+
+
+def test_toxic_that_came_later_ended_no_connection():
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    planned = PlannedToxic("message", "limit_data", "upstream", {"bytes": 20}, during=Span(1.0))
+    began = ToxicsChanged(103.9, EPISODE, 1, "started", [], started=[planned], begun=103.8)
+    fault = only_fault(opaque, armed(planned), began, unanswered(received=20))
+    assert (fault.stage, fault.delivered) == ("met", None)
 
 
 @pytest.mark.parametrize("kind", PASSING)

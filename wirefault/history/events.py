@@ -24,6 +24,7 @@ from wirefault.history.gateway_events import (
     BudgetSpent,
     BudgetUnknown,
     BudgetWarned,
+    ConnectionUnanswered,
     Exchange,
     FaultedReply,
     FaultMet,
@@ -97,6 +98,7 @@ Event = (
     | BudgetSpent
     | BudgetUnknown
     | ConnectionEnded
+    | ConnectionUnanswered
     | InterceptionFailed
     | LinkOpened
     | ToxicsChanged

@@ -348,6 +348,20 @@ _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
 }
 
 
+class ConnectionUnanswered(BaseEvent, frozen=True, tag="connection_unanswered"):
+    """A plain connection on a link that may have a toxic, which ended without a request, or before the reply
+    to its last one.
+    """
+
+    t: Clock
+    episode: str
+    attempt: int
+    link: str
+    ms: Clock  # from its opening at the gateway
+    received: int  # bytes from the client, those of answered requests included
+    how: Literal["fin", "rst", "open"]  # open: the gateway ended it
+
+
 class InterceptionFailed(BaseEvent, frozen=True, tag="interception_failed"):
     """The lab could not intercept the subject's connection to ``host``: a failure of the lab."""
 

@@ -27,6 +27,7 @@ from wirefault.history.events import (
     BudgetUnknown,
     BudgetWarned,
     ConnectionEnded,
+    ConnectionUnanswered,
     Event,
     Exchange,
     FaultsSet,
@@ -308,7 +309,7 @@ def _writer_of(event: Event) -> str:
     """Return the process that writes the event to its file."""
     if isinstance(event, BudgetWarned | BudgetSpent | BudgetUnknown):
         return "agent" if event.of_subject else "gateway"
-    if isinstance(event, Exchange | FaultsSet | InterceptionFailed | LateRequest):
+    if isinstance(event, ConnectionUnanswered | Exchange | FaultsSet | InterceptionFailed | LateRequest):
         return "gateway"
     if isinstance(event, WentPastLab):
         return "gateway" if event.link else "agent" if event.sent is None else "ingress"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import cast
+from typing import Literal, cast
 
 from wirefault.gateway.exchange.carrier import HTTP
 from wirefault.gateway.exchange.client import ClientTransport, PauseReason
@@ -14,8 +14,8 @@ from wirefault.gateway.exchange.exchange import WAITED_HEADER, Exchange
 from wirefault.gateway.http1.framing import BadBody
 from wirefault.gateway.http1.heads import BadHead, RequestHead, find_head, read_header
 from wirefault.gateway.http1.messages import CONTINUE
-from wirefault.gateway.lane import LinkListener
-from wirefault.history.events import TLS_ON_PLAIN
+from wirefault.gateway.lane import LaneAttempt, LinkListener
+from wirefault.history.events import TLS_ON_PLAIN, ConnectionUnanswered
 
 _MAX_QUEUE = 64 * 1024
 _MAX_WAITED_MS = 3_600_000
@@ -33,15 +33,21 @@ class ClientConnection(ClientSide, asyncio.Protocol):
         super().__init__(listener)
         self.queue = RequestQueue()
         self._taking_up = False
+        # until the first request has its time
         self._opened: float | None = None
+        self._made = 0.0
+        self._received = 0
+        self._armed: LaneAttempt | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._opened = time.perf_counter()
+        self._opened = self._made = time.perf_counter()
+        self._armed = self.listener.lane.attempt
         self.join(ClientTransport(cast(asyncio.Transport, transport)), HTTP)
 
     # events of the client
 
     def data_received(self, data: bytes) -> None:
+        self._received += len(data)
         if self.client.closing:
             return
         exchange = self.relay.exchange
@@ -82,7 +88,18 @@ class ClientConnection(ClientSide, asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.client.lost = True
         self.client.stop_timer()
+        self._record_if_unanswered(error)
         self.lose_client()
+
+    def _record_if_unanswered(self, error: Exception | None) -> None:
+        """Record what shows whether a toxic ended the connection; TLS hides the number of bytes."""
+        attempt, waits = self._armed, self._opened is not None or self.relay.exchange is not None
+        if attempt is None or not waits or self.client.tls or self.listener.name not in attempt.toxic_links:
+            return
+        how: Literal["fin", "rst", "open"] = "rst" if error else "fin" if self.client.half_closed else "open"
+        ms = (time.perf_counter() - self._made) * 1000
+        here = attempt.episode, attempt.number, self.listener.name
+        attempt.run.record(ConnectionUnanswered(time.time(), *here, ms, self._received, how))
 
     def pause_writing(self) -> None:
         self.client.full = True

@@ -22,7 +22,14 @@ from wirefault.core.caller_errors import (
     error_kind,
     error_name,
 )
-from wirefault.history.events import ConnectionEnded, Exchange, FaultMet, SubjectKilled, ToolTry
+from wirefault.history.events import (
+    ConnectionEnded,
+    ConnectionUnanswered,
+    Exchange,
+    FaultMet,
+    SubjectKilled,
+    ToolTry,
+)
 from wirefault.history.judged_events import (
     DeliveredBy,
     FaultRecord,
@@ -34,7 +41,7 @@ from wirefault.history.judged_events import (
 from wirefault.judging.evidence.toxics import (
     ToxicTime,
     ToxicTimes,
-    acted_on_exchanges,
+    acted,
     cut_short,
     shown_by_connections,
 )
@@ -90,30 +97,31 @@ def _toxic_record(
     ]
     exchanges = [exchange for exchange in trace.exchanges if (exchange.attempt, exchange.link) == here]
     connections = _connections(trace, here, times)
-    was_met = bool(crossing or connections) or any(
-        time.meets(e.start, e.start + e.ms / 1000) for e in exchanges for time in times
-    )
+    unanswered = [each for each in trace.all(ConnectionUnanswered) if (each.attempt, each.link) == here]
+    arrived = [(e.start, e.start + e.ms / 1000) for e in exchanges]
+    arrived += [(each.t - each.ms / 1000, each.t) for each in unanswered]
+    was_met = bool(crossing or connections) or any(time.meets(*span) for span in arrived for time in times)
     tries = [_toxic_evidence(planned, request, times) for request in crossing]
     # a request that did not get through is recorded only by its caller, or by the ingress
     by_ingress = (
         None if trace.keeps_record or crossing else shown_by_connections(planned, connections, exchanges)
     )
     observed = any(one.shows for one in tries if one) or by_ingress is True
-    unknown = not trace.keeps_record and not crossing and by_ingress is None
-    acted = unknown and acted_on_exchanges(planned, times, exchanges)
-    unknown = unknown and not acted
+    is_opaque = not (trace.keeps_record or crossing or observed)
+    must_have_acted = is_opaque and acted(planned, times, exchanges, unanswered)
+    unknown = is_opaque and by_ingress is None and not must_have_acted
     why_not: WhyNotObserved | None = None
     if unknown:
         why_not = "no_record"
     elif None in tries:
         why_not = "unknown_kind"
-    elif not (observed or acted):
+    elif not (observed or must_have_acted):
         why_not = "not_seen" if was_met else "not_exercised"
     return structs.replace(
         _not_started(attempt, planned),
-        stage="observed" if observed else "injected" if acted else "met" if was_met else "armed",
-        delivered=None if unknown else observed or acted,
-        delivered_by="injection" if acted else "caller" if by_ingress is None else "ingress",
+        stage="observed" if observed else "injected" if must_have_acted else "met" if was_met else "armed",
+        delivered=None if unknown else observed or must_have_acted,
+        delivered_by="injection" if must_have_acted else "caller" if by_ingress is None else "ingress",
         why_not=why_not,
         tries=tuple(
             one or _try_evidence(request, shows=False, explains=False)

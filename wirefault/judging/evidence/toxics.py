@@ -8,10 +8,16 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from wirefault.core.caller_errors import CLOSED
-from wirefault.history.events import ConnectionEnded, Event, Exchange, ToxicsChanged
+from wirefault.history.events import ConnectionEnded, ConnectionUnanswered, Event, Exchange, ToxicsChanged
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
-from wirefault.toxiproxy.toxics.base import NOISE_MS, CrossedRequest, ObservedConnection, ObservedTry
+from wirefault.toxiproxy.toxics.base import (
+    NOISE_MS,
+    CrossedRequest,
+    ObservedConnection,
+    ObservedTry,
+    UnansweredConnection,
+)
 
 # A connection that is closed at once fails within this time.
 _CLOSED_AT_ONCE_MS = 1.0
@@ -125,13 +131,15 @@ def has_failed(
     )
 
 
-def acted_on_exchanges(
-    planned: PlannedToxic, times: Iterable[ToxicTime], exchanges: Iterable[Exchange]
+def acted(
+    planned: PlannedToxic,
+    times: Sequence[ToxicTime],
+    exchanges: Sequence[Exchange],
+    unanswered: Sequence[ConnectionUnanswered],
 ) -> bool:
-    """Whether the toxic must have acted on one of these exchanges: all bytes of it crossed the toxic, which
-    the manager had verified to be in place.
+    """Whether the toxic must have acted on what the gateway recorded of its link in its attempt: all bytes
+    crossed the toxic, which the manager had verified to be in place.
     """
-    exchanges = list(exchanges)
     try:
         known = toxic(planned.kind)
         return any(
@@ -139,9 +147,21 @@ def acted_on_exchanges(
             for time in times
             for exchange in exchanges
             if time.covers(exchange.start, exchange.start + exchange.ms / 1000)
+        ) or any(
+            known.ended(planned.stream, known.complete(time.attributes), _ended(connection, time))
+            for time in times
+            for connection in unanswered
+            if time.since <= connection.t - connection.ms / 1000 < time.ending
         )
     except ValueError:  # this version does not know the toxic
         return False
+
+
+def _ended(connection: ConnectionUnanswered, time: ToxicTime) -> UnansweredConnection:
+    after_toxic_ms = max(connection.t - time.ending, 0.0) * 1000
+    return UnansweredConnection(
+        connection.ms - after_toxic_ms, connection.received, reset=connection.how == "rst"
+    )
 
 
 def _crossed(exchange: Exchange) -> CrossedRequest:

@@ -162,6 +162,17 @@ class CrossedRequest:
         return self.request_bytes if stream == "upstream" else self.reply_bytes
 
 
+@dataclass(frozen=True)
+class UnansweredConnection:
+    """A connection through the toxic that ended without a reply, as the gateway saw it. Times in ms."""
+
+    ms: float
+    """How long it was open while the toxic was in place."""
+    received: int
+    """Bytes that crossed the toxic upstream."""
+    reset: bool
+
+
 class Interrupted(Exception):
     """The chain changes at this toxic: the pipe must pass on the data that it holds and end.
 
@@ -305,6 +316,10 @@ class Toxic(ABC):
 
         For subjects that keep no record, on connections that no ingress saw. Pure.
         """
+        return False
+
+    def ended(self, stream: str, attributes: Mapping[str, int], connection: UnansweredConnection) -> bool:
+        """Whether it must have ended that connection. As ``acted_on``, for what it keeps from the gateway."""
         return False
 
     @property

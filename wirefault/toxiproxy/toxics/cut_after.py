@@ -13,6 +13,7 @@ from wirefault.toxiproxy.toxics.base import (
     ObservedTry,
     Toxic,
     ToxicStub,
+    UnansweredConnection,
     seconds_from_ms,
 )
 
@@ -54,6 +55,10 @@ class CutAfterToxic(Toxic):
         if not closed or connection.ms < ABOUT * attributes["age"]:
             return False
         return None if connection.gateway_complete_reply else True
+
+    def ended(self, stream: str, attributes: Mapping[str, int], connection: UnansweredConnection) -> bool:
+        """No connection outlasts its age."""
+        return connection.ms >= ABOUT * attributes["age"]
 
     async def pipe(self, stub: ToxicStub) -> None:
         end = stub.opened + seconds_from_ms(stub.attributes["age"])

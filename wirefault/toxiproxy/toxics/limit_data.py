@@ -12,6 +12,7 @@ from wirefault.toxiproxy.toxics.base import (
     ObservedTry,
     Toxic,
     ToxicStub,
+    UnansweredConnection,
 )
 
 _CUT_SHORT = ("connection_closed", "connection_reset", "bad_reply")
@@ -48,6 +49,10 @@ class LimitDataToxic(Toxic):
     def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
         """Downstream: the rest of the reply does not pass."""
         return stream == "downstream" and crossed.reply_bytes > attributes["bytes"]
+
+    def ended(self, stream: str, attributes: Mapping[str, int], connection: UnansweredConnection) -> bool:
+        """Upstream: no connection outlasts its limit."""
+        return stream == "upstream" and connection.received == attributes["bytes"]
 
     async def pipe(self, stub: ToxicStub) -> None:
         while (chunk := await stub.receive()) is not None:

@@ -16,6 +16,7 @@ from wirefault.toxiproxy.toxics.base import (
     ObservedTry,
     Toxic,
     ToxicStub,
+    UnansweredConnection,
     seconds_from_ms,
 )
 
@@ -57,6 +58,10 @@ class ResetToxic(Toxic):
     def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
         """Downstream: the reply is the data after which it resets the connection, and does not pass."""
         return stream == "downstream" and crossed.reply_bytes > 0
+
+    def ended(self, stream: str, attributes: Mapping[str, int], connection: UnansweredConnection) -> bool:
+        """Upstream: only it resets a connection towards the gateway, which had no byte to refuse."""
+        return stream == "upstream" and connection.reset and connection.received == 0
 
     def on_accept(self, sockets: tuple[socket.socket, socket.socket]) -> None:
         # Set on new connections alone: as in the real server, one that was open before the toxic is closed

@@ -15,6 +15,7 @@ from wirefault.toxiproxy.toxics.base import (
     ObservedTry,
     Toxic,
     ToxicStub,
+    UnansweredConnection,
     seconds_from_ms,
 )
 
@@ -46,6 +47,12 @@ class TimeoutToxic(Toxic):
     def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
         """Downstream: nothing of the reply passes."""
         return stream == "downstream" and crossed.reply_bytes > 0
+
+    def ended(self, stream: str, attributes: Mapping[str, int], connection: UnansweredConnection) -> bool:
+        """Upstream: no connection outlasts its time. One that its client left before may have been idle."""
+        limit_ms = attributes["timeout"]
+        lasted = connection.received == 0 and connection.ms >= ABOUT * limit_ms
+        return stream == "upstream" and limit_ms > 0 and lasted
 
     def fixed_delay_ms(self, attributes: Mapping[str, int]) -> int:
         return attributes["timeout"]
