@@ -349,9 +349,7 @@ _WHY_NOT_INTERCEPTED: Mapping[WhyNotIntercepted, str] = {
 
 
 class ConnectionUnanswered(BaseEvent, frozen=True, tag="connection_unanswered"):
-    """A plain connection on a link that may have a toxic, which ended without a request, or before the reply
-    to its last one.
-    """
+    """A plain connection on a link that may have a toxic, which ended without a request, or within one."""
 
     t: Clock
     episode: str

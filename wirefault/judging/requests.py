@@ -162,7 +162,7 @@ class Request:
     def began_after(self, first: Request) -> bool:
         """Whether it began after the caller knew how the first had ended, as far as clocks show that."""
         is_one_clock = (first.caller_record is None) == (self.caller_record is None)
-        tolerance = _LEFT_S if first.client_gave_up else _SAME_CLOCK_S if is_one_clock else _TWO_CLOCKS_S
+        tolerance = _LEFT_S if first.client_left else _SAME_CLOCK_S if is_one_clock else _TWO_CLOCKS_S
         return self.start >= first.end - tolerance
 
     @property
@@ -262,9 +262,14 @@ class Request:
         return self.replies_are_lost
 
     @property
+    def client_left(self) -> bool:
+        """Whether its connection ended before the reply was complete, which the gateway learns late."""
+        return self.exchange is not None and self.exchange.client_left
+
+    @property
     def client_gave_up(self) -> bool:
         """Whether the client itself left before the reply was complete: no toxic ended its connection."""
-        return self.exchange is not None and self.exchange.client_left and self.replies_are_lost is False
+        return self.client_left and self.replies_are_lost is False
 
     @property
     def status(self) -> int | None:

@@ -63,6 +63,16 @@ class Write:
         return self.request.method in IDEMPOTENT_METHODS
 
 
+def sent_at_once(equal: Sequence[Write]) -> bool:
+    """Whether some of these writes, by start, were in progress at the same time: such calls are planned."""
+    last = equal[0].seen
+    for write in equal:
+        if write.seen is not last and not last.client_left and not write.seen.began_after(last):
+            return True
+        last = max(last, write.seen, key=lambda request: request.end)
+    return False
+
+
 @dataclass(frozen=True)
 class WriteCount:
     """How often the same write was executed in one attempt; the highest count of an episode's attempts.

@@ -225,8 +225,25 @@ def test_faulted_success_is_named_with_its_fault():
 
 @pytest.mark.parametrize("parallel", [-0.002, 0.002])
 def test_lost_reply_of_one_of_two_parallel_writes_is_the_cause(parallel):
-    [text] = write_repeated(lost(), request(parallel, status=201), AGAIN)
-    assert text.startswith("POST /orders was sent again 390 ms after its reply was lost, by the client; both")
+    [finding] = rule_findings(WRITE_REPEATED, lost(), request(parallel, status=201), AGAIN)
+    assert finding.text == (
+        "POST /orders was sent again 390 ms after its reply was lost, by the client; both were executed,"
+        " with no Idempotency-Key; equal calls were in progress at the same time, so this one may be planned,"
+        " too"
+    )
+    assert finding.severity == "risky"
+
+
+def test_writes_of_threads_that_connect_after_the_loss_may_be_planned():
+    [finding] = rule_findings(WRITE_REPEATED, lost(), AGAIN, request(0.401, status=201))
+    assert "so this one may be planned, too" in finding.text and finding.severity == "risky"
+
+
+def test_client_that_left_does_not_make_its_next_try_a_planned_one():
+    """The gateway learns late that a client has left."""
+    left = [lost(at, seconds=0.2, client_left=True, left_ms=200.0) for at in (0.0, 0.15)]
+    [finding] = rule_findings(WRITE_REPEATED, *left, AGAIN)
+    assert finding.severity == "harmful" and "planned" not in finding.text
 
 
 def test_equal_write_that_began_before_the_loss_repeats_nothing():

@@ -16,7 +16,7 @@ from wirefault.judging.layers import repeated_text
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
-from wirefault.judging.writes import Write, writes_in
+from wirefault.judging.writes import Write, sent_at_once, writes_in
 
 # The object may already exist, or already be gone, as the user asked.
 MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
@@ -63,9 +63,14 @@ def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observatio
     """One observation for all repetitions of a write."""
     worst = next((seen for seen in observed if seen.severity == "harmful"), observed[0])
     executed = sum(write.fate == "executed" for write in group)
-    often = f"; it was executed {times(executed)} in total" if len(observed) > 1 and executed > 2 else ""
+    more = f"; it was executed {times(executed)} in total" if len(observed) > 1 and executed > 2 else ""
     evidence = dict.fromkeys(id for seen in observed for id in seen.evidence)
-    return Observation(worst.text + often, tuple(evidence), worst.severity)
+    if worst.severity != "note" and sent_at_once(
+        group
+    ):  # nothing on the wire tells a retry from one of these
+        more += "; equal calls were in progress at the same time, so this one may be planned, too"
+        return Observation(worst.text + more, tuple(evidence), "risky")
+    return Observation(worst.text + more, tuple(evidence), worst.severity)
 
 
 def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Observation | None:
@@ -296,7 +301,8 @@ WRITE_REPEATED = Rule(
         "key by which the upstream could recognize the repetition. Either the first reply did not reach the "
         "caller, or the first was executed, and the caller got an error for it or another request failed "
         "before the repetition. The finding is `harmful` if both were executed, `risky` if one of them may "
-        "not have been, and a `note` for PUT and DELETE, which HTTP allows to be repeated (nothing if only "
+        "not have been or equal calls were in progress at the same time, so that it may be planned, and a "
+        "`note` for PUT and DELETE, which HTTP allows to be repeated (nothing if only "
         "another request failed). Two calls are the same if they have the same method, path and body, apart "
         "from generated "
         "ids, timestamps and idempotency fields. A request was executed if the upstream answered 2xx, 301, "
