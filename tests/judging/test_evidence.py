@@ -142,6 +142,15 @@ def test_toxic_that_acted_on_an_exchange_is_delivered_with_and_without_an_ingres
         assert fault.delivered is True and fault.reached("injected"), more
 
 
+def test_delay_of_a_later_request_of_its_connection_is_delivered_with_an_ingress_too():
+    """The ingress times the first byte of a connection alone."""
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    toxic = armed(PlannedToxic("message", "latency", "downstream", {"latency": 400}))
+    prompt = intercepted(tls=False, received=50, first_byte_ms=5.0, ended_by="client")
+    fault = only_fault(opaque, toxic, exchange("message"), prompt)
+    assert (fault.delivered, fault.delivered_by, fault.why_not) == (True, "injection", None)
+
+
 @pytest.mark.parametrize(
     ("kind", "attributes", "bytes_of_reply"),
     [
