@@ -266,10 +266,11 @@ class EpisodeTrace:
 
     def under_toxic(self, request: Request) -> bool:
         """Whether the request's attempt began with a toxic on its link."""
-        return (request.attempt, request.link_name) in self._toxic_links
+        return (request.attempt, request.link_name) in self.toxic_links
 
     @cached_property
-    def _toxic_links(self) -> frozenset[tuple[int, str]]:
+    def toxic_links(self) -> frozenset[tuple[int, str]]:
+        """The links with a toxic, each with its attempt."""
         return frozenset((armed.attempt, toxic.link) for armed in self.armed for toxic in armed.toxics)
 
     def between(self, first: Request, second: Request) -> Iterator[Request]:

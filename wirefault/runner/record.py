@@ -35,6 +35,7 @@ from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import Tail, changes_found_links, parse_line, with_found_links
 from wirefault.history.writer import Writer, history_file
+from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, episode_trace
@@ -261,7 +262,7 @@ def attempt_error_class(trace: EpisodeTrace, ended: AttemptEnded) -> ErrorClass:
     own = [request for request in trace.requests if request.attempt == ended.attempt]
     requests = [request for request in own if not request.of_model] or own
     failures = [(request.of_model, _failure(request)) for request in own]
-    failures += [(of_model, "network") for of_model in _unanswered_connections(trace, ended.attempt)]
+    failures += [(of_model, "network") for of_model in _failed_connections(trace, ended.attempt)]
     failed = [failure for of_model, failure in failures if not of_model] or [each for _, each in failures]
     if failed and all(failure == "network" for failure in failed):
         return "network"
@@ -273,24 +274,20 @@ def attempt_error_class(trace: EpisodeTrace, ended: AttemptEnded) -> ErrorClass:
     return _class_of_open_calls(requests)
 
 
-def _unanswered_connections(trace: EpisodeTrace, attempt: int) -> Iterator[bool]:
-    """Yield for each connection of the attempt that never got a request through if it was to a model."""
+def _failed_connections(trace: EpisodeTrace, attempt: int) -> Iterator[bool]:
+    """Yield for each failed connection of the attempt whether it was to a model."""
     of_model = {link.name for link in trace.links if link.is_model}
     for failed in trace.all(InterceptionFailed):
         if failed.attempt == attempt:
             yield failed.link in of_model
     for ended in trace.connections:
-        unanswered = ended.how in ("refused", "unaccepted", "unresolved") or (
-            not ended.received and (ended.sent > 0 or ended.how == "rst")
-        )
-        if ended.attempt == attempt and unanswered:
+        if ended.attempt == attempt and has_failed(ended, (), ()):
             yield ended.link in of_model
 
 
 def _may_be_hidden(trace: EpisodeTrace, attempt: int) -> bool:
     """Whether only a toxic can have kept the requests of a subject without records from the gateway."""
-    armed = next((each for each in trace.armed if each.attempt == attempt), None)
-    links = {toxic.link for toxic in armed.toxics} if armed is not None else set()
+    links = {link for each, link in trace.toxic_links if each == attempt}
     return not trace.keeps_record and bool(trace.hidden_links & links)
 
 

@@ -21,7 +21,6 @@ from wirefault.history.events import (
     AttemptHealed,
     Exchange,
     InterceptionFailed,
-    LinkOpened,
     ToolTry,
     WorldProbed,
 )
@@ -37,14 +36,11 @@ def invalid_because(trace: EpisodeTrace, attempts: Collection[int]) -> str:
     if not attempts:
         reasons.append("no attempt was made")
     reasons += [ended.not_intercepted for ended in trace.connections if ended.lab_failed]
-    toxics = _toxic_links(trace)
-    not_intercepted = _not_intercepted(trace, toxics)
+    not_intercepted = _not_intercepted(trace)
     reasons += [f"interception_failed: {failed.text}" for failed in not_intercepted]
     reasons += [f"oracle_failed: {probe.error}" for probe in trace.all(WorldProbed) if probe.error]
     links = {failed.link for failed in not_intercepted}
-    reasons += [
-        _upstream_failure(failed) for failed in _unanswered(trace, toxics) if failed.link not in links
-    ]
+    reasons += [_upstream_failure(failed) for failed in _unanswered(trace) if failed.link not in links]
     return "; ".join(dict.fromkeys(reasons))
 
 
@@ -66,7 +62,7 @@ def _lab_failures(trace: EpisodeTrace, attempt: int) -> list[str]:
     return []
 
 
-def _unanswered(trace: EpisodeTrace, toxic_links: Collection[tuple[int, str]]) -> list[Exchange]:
+def _unanswered(trace: EpisodeTrace) -> list[Exchange]:
     """The exchanges that failed without a fault of the lab, and from which the subject did not recover."""
     answered = [exchange for exchange in trace.exchanges if _is_answer(exchange)]
     direct = [e for e in trace.all(ToolTry) if e.route == "direct" and e.error is None]
@@ -74,25 +70,17 @@ def _unanswered(trace: EpisodeTrace, toxic_links: Collection[tuple[int, str]]) -
         failed
         for failed in trace.exchanges
         if failed.unavailable
-        and not (failed.forwarded and (failed.attempt, failed.link) in toxic_links)
+        and not (failed.forwarded and (failed.attempt, failed.link) in trace.toxic_links)
         and not any(later.start > failed.start and _same_call(failed, later) for later in answered)
         and not any(later.end > failed.start and _same_call(failed, later) for later in direct)
     ]
 
 
-def _toxic_links(trace: EpisodeTrace) -> set[tuple[int, str]]:
-    """The links with a toxic, each with its attempt."""
-    armed = {(armed.attempt, toxic.link) for armed in trace.armed for toxic in armed.toxics}
-    return armed | {(o.attempt, toxic.link) for o in trace.all(LinkOpened) for toxic in o.toxics}
-
-
-def _not_intercepted(
-    trace: EpisodeTrace, toxic_links: Collection[tuple[int, str]]
-) -> list[InterceptionFailed]:
+def _not_intercepted(trace: EpisodeTrace) -> list[InterceptionFailed]:
     """The failed interceptions of an episode whose links had no later answer.
 
-    A client that closes the connection silently may have another reason: a toxic (``toxic_links``: with its
-    attempt), or a connection that it did not need, if it sends requests over TLS on the same link.
+    A client that closes the connection silently may have another reason: a toxic, or a connection that it
+    did not need, if it sends requests over TLS on the same link.
     """
     answered = [exchange for exchange in trace.exchanges if exchange.error is None]
     trusting = {exchange.link for exchange in trace.exchanges if exchange.tls}
@@ -102,7 +90,7 @@ def _not_intercepted(
         if not any(later.link == failed.link and later.start > failed.t for later in answered)
         and not (
             failed.why == "closed_at_certificate"
-            and (failed.link in trusting or (failed.attempt, failed.link) in toxic_links)
+            and (failed.link in trusting or (failed.attempt, failed.link) in trace.toxic_links)
         )
     ]
 
