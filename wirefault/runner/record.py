@@ -295,9 +295,7 @@ def _failure(request: Request) -> ErrorClass:
     """The class of a request's failure; ``none`` for a success, and if it is unknown whether it failed."""
     if request.reply_lost or _was_not_reached(request):
         return "network"
-    status = request.status
-    failed = (status is not None and status >= 400) or request.error is not None or request.tool_failed
-    return "server" if failed else "none"
+    return "server" if request.failed else "none"
 
 
 def _was_not_reached(request: Request) -> bool:

@@ -20,14 +20,17 @@ from tests.audit.serving import AGENT, model_and_shop
 from tests.commands import wirefault
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
+from tests.judging.oracle.histories import EPISODE, armed, exchange
 from tests.lab.demos import environ_in
 from tests.report.page.recorded import doubled_order, failed_command, false_success, killed_order, synthetic
 from tests.support import ROOT
 from wirefault.cli.main import main
-from wirefault.history.events import EpisodeJudged
+from wirefault.history.events import EpisodeJudged, EpisodeStarted
 from wirefault.judging.judge import judge_trace
-from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.trace import EpisodeTrace, episode_trace
+from wirefault.report.page.figures import link_figures
 from wirefault.report.summary import print_summary
+from wirefault.toxiproxy.planned import PlannedToxic
 
 _NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _UNITS = (1.0, 100.0, 1000.0, 0.001)
@@ -254,3 +257,10 @@ def test_other_figure_is_noticed() -> None:
     for page in ('<p><data data-json="/a/n">5</data></p>', "<p>3 episodes</p>"):
         with pytest.raises(AssertionError):
             check(page, document, 0)
+
+
+def test_request_with_an_unknown_end_is_not_counted_as_failed() -> None:
+    opaque = EpisodeStarted(101.0, EPISODE, "Order tea", None, recorded=False)
+    toxic = armed(PlannedToxic("message", "latency", "upstream", {"latency": 50}))
+    [row] = link_figures([episode_trace([opaque, toxic, exchange("message")])])
+    assert (row["requests"], row["failed"]) == (1, 0)

@@ -305,10 +305,11 @@ def _chart(number: int, trace: EpisodeTrace, judgement: EpisodeJudged) -> Markup
 
 def _request_span(number: int, request: Request, begin: float) -> Span:
     injected = [fault.kind for fault in request.injected]
-    status = request.error or (str(request.status) if request.status else "no reply")
+    without = "no reply" if request.reply_lost else "not known whether its reply arrived"
+    status = request.error or str(request.status or without)
     fault = f", fault {', '.join(injected)}" if injected else ""
     title = f"{request.name}: {status}, {request.ms:.0f} ms{fault}"
-    kind = "request" if request.succeeded and not request.reply_lost else "failed"
+    kind = "failed" if request.failed else "request"
     href = f"#{event_anchor(number, request.ids[0])}" if request.ids else ""
     return Span(request.start - begin, request.end - begin, kind, title, href, mark=bool(injected))
 

@@ -128,7 +128,7 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
                 "link": link,
                 "faulted": faulted,
                 "requests": len(requests),
-                "failed": sum(not request.succeeded for _, request in requests),
+                "failed": sum(bool(request.failed) for _, request in requests),
                 "tokens": usage_of(exchanges, {}).tokens,
                 "ms": {"min": min(times), "median": median(times), "max": max(times)},
                 "again": {layer: again[layer] for layer in LAYERS if again[layer]},
