@@ -9,7 +9,7 @@ from typing import Any
 
 from wirefault.experiments.arms import put_together
 from wirefault.experiments.facts_store import FactsStore
-from wirefault.experiments.measures import measures_of
+from wirefault.experiments.figures import measures_of
 
 
 def measure_reports(logs: Path, episodes: int = 10_000) -> dict[str, Any]:

@@ -30,8 +30,16 @@ from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen, tox
 from tools.lab_world import world_lines
 from wirefault.audit.question import PLACES, QUESTIONS
 from wirefault.cli.skill import SKILL_FILE
+from wirefault.experiments.against_control import Rise
+from wirefault.experiments.estimators import Figure, OverRepeats, Planned
 from wirefault.experiments.experiment import Experiment
-from wirefault.experiments.measures import measure_rows
+from wirefault.experiments.figures import (
+    ADDED,
+    AGAINST_CONTROL,
+    FIGURES,
+    PASSES,
+    PER_EPISODE,
+)
 from wirefault.history.events import Event
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.finding import RuleText
@@ -258,11 +266,31 @@ def files_page() -> str:
 
 def statements_page() -> str:
     """Return ``docs/statements.md``: the measures and assertions of experiments."""
-    measures = ["| measure | meaning |", "|---|---|"]
-    measures += [f"| `{name}` | {meaning} |" for name, meaning in measure_rows()]
+    measures = ["| measure | meaning | unit | better | estimated as |", "|---|---|---|---|---|"]
+    measures += [
+        f"| `{row.name}` | {row.meaning} | {row.unit} | {row.better} | {row.estimator.name} |"
+        for row in _figure_rows()
+    ]
     intro = "The measures and assertions that the statements of an [experiment](experiments.md) can use."
     lines = ["## Measures", "", "Each measure describes one arm.", "", *measures, "", "## Assertions", ""]
     return _page("Statements", intro, *lines, _ASSERTIONS_INTRO, "", *assertion_rows())
+
+
+def _figure_rows() -> list[Figure]:
+    """``pass^k`` and ``added_NAME`` are a row each; what needs a control comes last."""
+    rows = list(FIGURES.values())
+    rows[2:2] = [
+        Figure(f"pass{sign}k", meaning, OverRepeats(), unit="share", better="higher")
+        for sign, meaning in PASSES.items()
+    ]
+    names = ", ".join(f"`{name}`" for name in PER_EPISODE)
+    added = f"mean rise against the same episode of the control; NAME is one of {names}"
+    return [
+        *rows,
+        *(row for row in AGAINST_CONTROL.values() if row.meaning),
+        Figure(f"{ADDED}NAME", added, Rise("")),
+        Figure("control_NAME", "the measure NAME of the control arm", Planned(), better=""),
+    ]
 
 
 _ASSERTIONS_INTRO = (

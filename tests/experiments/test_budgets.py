@@ -18,8 +18,8 @@ from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
+from wirefault.experiments.figures import measures_of
 from wirefault.experiments.measure import Measure
-from wirefault.experiments.measures import measures_of
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.verdict import ArmResult, judge_experiment

@@ -31,7 +31,7 @@ from wirefault.core.plugins import load_function
 from wirefault.experiments.assertions.registry import parse_assertion
 from wirefault.experiments.experiment import Arm
 from wirefault.experiments.expression import parse_expression
-from wirefault.experiments.measures import known_names
+from wirefault.experiments.figures import known_names
 from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import build_set
 from wirefault.subjects.python_worker import PythonContext

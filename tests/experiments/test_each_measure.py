@@ -26,8 +26,8 @@ from tests.judging.oracle.histories import (
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE
 from tests.support import replace, share
 from wirefault.experiments.expression import exactly, parse_expression
+from wirefault.experiments.figures import known_names
 from wirefault.experiments.measure import Measure
-from wirefault.experiments.measures import known_names
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import BudgetSpent, BudgetUnknown, EpisodeStarted, WentPastLab
 

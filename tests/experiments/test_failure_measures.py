@@ -22,8 +22,8 @@ from tests.experiments.test_outages import BACK, FINE, HIDDEN, INVALID, LOST
 from tests.judging.oracle.histories import armed, ended, episode, exchange, fault_met, timeout, tried
 from tests.judging.test_summary import GOOD, run
 from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.figures import against_control
 from wirefault.experiments.means import Mean, MeanDifference, TimePercentile
-from wirefault.experiments.measures import against_control
 from wirefault.experiments.outages import outages_in
 from wirefault.judging.trace import traces
 from wirefault.stats.survival import Duration
@@ -55,7 +55,12 @@ THREE_TRIES = episode(
         ("usd", [LOST_REPLY, GOOD], exactly(20), "20 (1 of 1 tries failed, in 1 of 2 episodes)"),
         ("usd", [model_requests(model="x", complete=(True, False))], None, None),
         ("seconds", [THREE_TRIES], exactly(0.5), "0.5 s (2 of 3 tries failed, in 1 of 1 episodes)"),
-        ("seconds", [THREE_TRIES, INVALID], Bounds(0.25, math.inf), None),
+        (
+            "seconds",
+            [THREE_TRIES, INVALID],
+            Bounds(0.25, math.inf),
+            "0.25 s or more (2 of 3 tries failed, in 1 of 1 episodes)",
+        ),
         ("seconds", [HIDDEN], None, "no data: not every episode shows which tries failed"),
     ],
 )

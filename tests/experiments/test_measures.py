@@ -16,8 +16,8 @@ from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
-from wirefault.experiments.measure import Measure, Number, unit_of
-from wirefault.experiments.measures import against_control, known_names, measures_of
+from wirefault.experiments.figures import against_control, known_names, measures_of, unit_of
+from wirefault.experiments.measure import Measure, Number
 from wirefault.experiments.verdict import ArmResult
 from wirefault.report.experiment import arm_line
 
@@ -117,9 +117,9 @@ def test_arm_is_compared_with_control() -> None:
 
 def test_measure_is_a_number_that_people_format():
     measures = measured(GOOD, INVALID)
-    rate = Number.of("success_rate", measures["success_rate"], Terms())
+    rate = Number.of("success_rate", "share", measures["success_rate"], Terms())
     assert math.isnan(rate) and rate.bounds == (0.5, 1) and str(rate).startswith("50 % to 100 % [")
-    known = Number.of("success_rate", measured(GOOD)["success_rate"], Terms())
+    known = Number.of("success_rate", "share", measured(GOOD)["success_rate"], Terms())
     assert (f"{known:.0%}", known.unit, str(known)) == ("100%", "share", known.text)
     assert known.interval is not None and known.interval[0] < 1 == known.interval[1]
     names = ("mttr", "added_cost", "control_tokens", "crash")

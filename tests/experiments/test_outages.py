@@ -12,8 +12,8 @@ from tests.judging.test_summary import run
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
+from wirefault.experiments.figures import measures_of
 from wirefault.experiments.measure import Measure
-from wirefault.experiments.measures import measures_of
 from wirefault.experiments.outages import outages_of
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.events import Exchange

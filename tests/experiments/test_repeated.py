@@ -9,7 +9,7 @@ import pytest
 from tests.support import replace
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts, FindingFacts
-from wirefault.experiments.measures import measures_of
+from wirefault.experiments.figures import measures_of
 from wirefault.experiments.repeated import asserted_by_control, judged_by_control
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.judging.checker import CheckResult, Observation

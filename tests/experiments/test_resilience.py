@@ -17,7 +17,7 @@ from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import facts_of
-from wirefault.experiments.measures import against_control, measures_of
+from wirefault.experiments.figures import against_control, measures_of
 from wirefault.experiments.outages import EpisodeOutages
 from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.verdict import ArmResult
@@ -41,19 +41,24 @@ def printed(failures: Resilience) -> str:
 def test_costs_are_per_episode_and_against_control() -> None:
     costs = {each.name: each for each in resilience(THREE_TRIES, FINE, control=(FINE, FINE)).costs}
     seconds = costs["cost_of_faults_seconds"]
-    assert (seconds.figure.value, seconds.figure.n) == (0.25, 2)
-    assert seconds.added is not None and seconds.added.value == 0.25
-    assert seconds.figure.high is None  # two episodes bound nothing
-    assert costs["cost_of_faults_usd"].figure.value is None
+    assert (seconds.figure, seconds.figure.n) == (0.25, 2)
+    assert seconds.added == 0.25
+    assert seconds.figure.as_json()["high"] is None  # two episodes bound nothing
+    assert costs["cost_of_faults_usd"].figure.bounds is None
     assert "prices" in costs["cost_of_faults_usd"].figure.text
     assert all(each.added is None for each in resilience(THREE_TRIES).costs)
+
+
+def test_rise_of_zero_is_a_figure() -> None:
+    costs = resilience(THREE_TRIES, control=(THREE_TRIES,)).as_json()["cost_of_faults"]
+    assert {each["added"]["value"] for each in costs if each["value"] is not None} == {0}
 
 
 def test_costs_have_interval_from_twenty_episodes() -> None:
     [seconds] = [
         each for each in resilience(*[THREE_TRIES] * 20).costs if each.name.endswith("faults_seconds")
     ]
-    assert (seconds.figure.low, seconds.figure.high) == (0.5, 0.5)
+    assert seconds.figure.interval == (0.5, 0.5)
 
 
 def test_recovery_is_by_link_fault_and_operation() -> None:
@@ -116,9 +121,9 @@ def test_recovery_quality_has_five_parts_and_no_sum() -> None:
         "resource efficiency",
         "state consistency",
     ]
-    assert (quality["correctness"].value, quality["correctness"].n) == (0.5, 2)
-    assert quality["timeliness"].value == 1
-    assert quality["state consistency"].value is None and "no oracle" in quality["state consistency"].text
+    assert (quality["correctness"], quality["correctness"].n) == (0.5, 2)
+    assert quality["timeliness"] == 1
+    assert "no oracle" in quality["state consistency"].text
 
 
 def test_json_has_no_infinite_figures() -> None:

@@ -18,7 +18,6 @@ from wirefault.experiments.facts import (
     RunFacts,
     RunVerdicts,
     Superseded,
-    Usage,
     counting_runs,
     why_cut_short,
 )
@@ -34,7 +33,7 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.history.reader import HistoryError, read_history
-from wirefault.judging.rates import Rate, UncheckedClaims, rate, unchecked_claims
+from wirefault.judging.rates import UncheckedClaims, unchecked_claims
 from wirefault.judging.summary import failure_of_all
 
 
@@ -79,27 +78,9 @@ class ArmFacts:
         return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""
 
     @cached_property
-    def success(self) -> Rate:
-        """The success rate, with the bounds left by episodes without an outcome."""
-        return rate([episode.outcome for episode in self.episodes], self.planned)
-
-    @cached_property
     def claims(self) -> UncheckedClaims:
         """What the agent said in the episodes without an oracle."""
         return unchecked_claims(episode.claim for episode in self.episodes if episode.claim)
-
-    @cached_property
-    def usage(self) -> Usage:
-        """Model usage of all episodes."""
-        of_episodes = [episode.usage for episode in self.episodes]
-        costs = [usage.cost for usage in of_episodes if usage.cost is not None]
-        return Usage(
-            sum(usage.replies for usage in of_episodes),
-            sum(usage.with_usage for usage in of_episodes),
-            sum(usage.tokens for usage in of_episodes),
-            sum(costs) if costs else None,
-            any(usage.unpriced for usage in of_episodes),
-        )
 
     @cached_property
     def outages(self) -> Mapping[str, EpisodeOutages]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wirefault.core.errors import InputError
-from wirefault.experiments.measures import measures_of
+from wirefault.experiments.figures import measures_of
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
 from wirefault.history.judged_events import Outcome

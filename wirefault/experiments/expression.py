@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -119,7 +119,6 @@ _PARENTHESIS_OR_AND = re.compile(r"[()]|\band\b")
 _FLIPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 _MAX_LENGTH = 500
 _MAX_NUMBER = 1e15
-_MAX_PERCENT = 100
 _SIGNS: Mapping[type[ast.cmpop], str] = {
     ast.LtE: "<=",
     ast.GtE: ">=",
@@ -134,10 +133,6 @@ _OPERATIONS: Mapping[type[ast.operator], Callable[[Bounds, Bounds], Bounds]] = {
     ast.Mult: Bounds.__mul__,
     ast.Div: Bounds.__truediv__,
 }
-
-
-# measures between 0 and 1, or differences of such
-_SHARES = frozenset(("success_rate", "success_share", "recovery_rate", "consistency", "degradation"))
 
 
 class ExpressionError(ValueError):
@@ -164,16 +159,22 @@ class Expression:
     @property
     def comparison(self) -> Comparison | None:
         """The measure, the sign and the number, if it compares one measure with one number."""
-        tree = self._tree
-        if not isinstance(tree, ast.Compare) or len(tree.ops) != 1:
-            return None
-        left, right, sign = tree.left, tree.comparators[0], _SIGNS[type(tree.ops[0])]
-        if isinstance(right, ast.Name):
-            left, right, sign = right, left, _FLIPPED.get(sign, sign)
-        number = _number(right)
-        if not isinstance(left, ast.Name) or number is None:
-            return None
-        return Comparison(left.id, sign, number)
+        is_one = isinstance(self._tree, ast.Compare) and len(self._tree.ops) == 1
+        return next(self.limits, None) if is_one else None
+
+    @property
+    def limits(self) -> Iterator[Comparison]:
+        """Each comparison in it of a measure with a number."""
+        for node in (each for each in ast.walk(self._tree) if isinstance(each, ast.Compare)):
+            for operator, (left, right) in zip(
+                node.ops, pairwise((node.left, *node.comparators)), strict=True
+            ):
+                sign = _SIGNS[type(operator)]
+                if isinstance(right, ast.Name):
+                    left, right, sign = right, left, _FLIPPED.get(sign, sign)
+                number = _number(right)
+                if isinstance(left, ast.Name) and number is not None:
+                    yield Comparison(left.id, sign, number)
 
     @property
     def equalities(self) -> frozenset[str]:
@@ -263,27 +264,10 @@ def _check_statement(node: ast.expr) -> None:
     elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         _check_statement(node.operand)
     elif isinstance(node, ast.Compare) and all(type(sign) in _SIGNS for sign in node.ops):
-        sides = (node.left, *node.comparators)
-        for part in sides:
+        for part in (node.left, *node.comparators):
             _check_figure(part)
-        for left, right in pairwise(sides):
-            _check_share(left, right)
-            _check_share(right, left)
     else:
         raise ExpressionError(f"{ast.unparse(node)!r} has no comparison; write it like: success_rate >= 0.9")
-
-
-def _check_share(measure: ast.expr, limit: ast.expr) -> None:
-    """Raise ``ExpressionError`` for a share that is compared with a number above 1."""
-    if isinstance(measure, ast.Name) and _is_share(measure.id) and _is_number(limit):
-        number = cast(float, cast(ast.Constant, limit).value)
-        if number > 1:
-            meant = f"; did you mean {number:g} %?" if number <= _MAX_PERCENT else ""
-            raise ExpressionError(f"{measure.id} is at most 1, not {number:g}{meant}")
-
-
-def _is_share(name: str) -> bool:
-    return name in _SHARES or name.startswith(("pass^", "pass@"))
 
 
 def _check_figure(node: ast.expr) -> None:

@@ -13,47 +13,42 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
 from wirefault.core.errors import nearest
-from wirefault.experiments.estimates import (
-    Estimate,
-    PairedLoss,
-    Population,
-    Rate,
-    RateOfParts,
-    Terms,
-    smallest,
-)
+from wirefault.experiments.estimates import Population, Terms, smallest
 from wirefault.experiments.expression import (
     Bounds,
     Expression,
     ExpressionError,
     Truth,
-    exactly,
     parse_expression,
     quantity_of,
 )
-from wirefault.experiments.means import Mean, Percentile, TimePercentile
-from wirefault.experiments.measure import Measure, in_units
-from wirefault.experiments.measures import DEGRADATION, is_estimated, is_pass, known_names, range_of
-from wirefault.experiments.tries import MAX_K, OverTries, tries_needed
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.experiments.figures import (
+    DEGRADATION,
+    best_case,
+    figure_named,
+    is_estimated,
+    is_pass,
+    known_names,
+    unit_of,
+)
+from wirefault.experiments.measure import Measure, finite, in_unit
+from wirefault.experiments.tries import MAX_K, tries_needed
 from wirefault.stats.exact import episodes_to_rule_out, ruled_out_above
 from wirefault.stats.rates import percent
-from wirefault.stats.survival import Duration
 
 Kind = Literal["check", "claim"]
 _WHERE = re.compile(r"\s+where\s+(\S+)$")
 _WITHIN = re.compile(r"no\s+([a-z_]\w*)\s+within\s+(.+)")
-# counts of which each is an event of one episode
-_EVENTS = (*OUTCOMES, "failures", "findings", "budgets_spent", "budget_strikes")
 _REMOVED = {"success_rate_low": "success_rate >= {}", "success_rate_high": "success_rate <= {}"}
 _MAX_PROMPTS = 2**17
-_OF_SEQUENTIAL_TESTS = ("success_rate", DEGRADATION, "p50", "p95", "p99")
+SEQUENTIAL = ("success_rate", "p50", "p95", "p99", DEGRADATION)
+"""The measures that sequential tests can decide."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +71,11 @@ class Statement:
         comparison = self.expression.comparison
         if comparison is None:
             return "failures" if self.expression.text in ("success == all", "success >= all") else ""
-        name = comparison.measure.removeprefix("control_")
         none = (comparison.sign in ("==", "<=") and not comparison.threshold) or (
             comparison.sign == "<" and 0 < comparison.threshold <= 1
         )
-        return name if none and name in _EVENTS else ""
+        figure = figure_named(comparison.measure)
+        return figure.name if none and figure and figure.counts_events else ""
 
 
 @cache
@@ -97,7 +92,8 @@ def parse_statements(text: str) -> tuple[Statement, ...]:
         if not 0 < rate < 1:
             raise ExpressionError(f"within must be followed by a share such as 5 %, not {within[2]!r:.40}")
         expression = parse_expression(f"no {within[1]}")
-        if within[1] not in _EVENTS:
+        figure = figure_named(within[1])
+        if figure is None or not figure.counts_events:
             raise ExpressionError(f"within: {within[1]} is not a count of episodes")
         return (Statement(f"{plain}{suffix}", expression, "check", bool(where), rate),)
     parsed = map(parse_expression, parse_expression(plain).conjuncts())
@@ -111,11 +107,17 @@ def _statement(expression: Expression, suffix: str) -> Statement:
             f"{equal[0]} is estimated, so == and != cannot be decided: use >= or <=, or a check"
             " of a count such as success == all"
         )
-    if comparison := expression.comparison:
-        low, high = range_of(comparison.measure)
-        if not low <= comparison.threshold <= high:
-            limit = f"at most {high:g}" if comparison.threshold > high else f"at least {low:g}"
-            raise ExpressionError(f"{comparison.measure} is {limit}, not {float(comparison.threshold):g}")
+    for limit in expression.limits:
+        figure, number = figure_named(limit.measure), float(limit.threshold)
+        low, high = (figure.estimator.low, figure.estimator.high) if figure else (-math.inf, math.inf)
+        if not low <= number <= high:
+            end = f"at most {high:g}" if number > high else f"at least {low:g}"
+            meant = (
+                f"; did you mean {number:g} %?"
+                if unit_of(limit.measure) == "share" and 1 < number <= 100
+                else ""
+            )
+            raise ExpressionError(f"{limit.measure} is {end}, not {number:g}{meant}")
     return Statement(
         f"{expression.text}{suffix}", expression, "claim" if estimated else "check", bool(suffix)
     )
@@ -216,9 +218,9 @@ class Claim:
             threshold=float(comparison.threshold) if comparison else None,
             population=self.terms.population,
             confidence=round(1 - 2 * error, 6),
-            estimate=_finite(estimate.value) if comparison and estimate else None,
-            low=_finite(interval.low) if comparison else None,
-            high=_finite(interval.high) if comparison else None,
+            estimate=finite(estimate.value) if comparison and estimate else None,
+            low=finite(interval.low) if comparison else None,
+            high=finite(interval.high) if comparison else None,
             n=estimate.n if estimate else 0,
             needed=self.needed() if truth is None else None,
         )
@@ -233,15 +235,10 @@ class Claim:
             return measure.text
         share = error / len(self._estimated)
         interval = measure.estimate.interval(share)
-        ends = f"{in_units(name, float(interval.low))} or more"
-        if math.isfinite(interval.high):
-            ends = f"{in_units(name, float(interval.low))} to {in_units(name, float(interval.high))}"
+        low, high = (in_unit(float(end), unit_of(name)) for end in (interval.low, interval.high))
+        ends = f"{low} to {high}" if math.isfinite(interval.high) else f"{low} or more"
         sure = f"{percent(round(1 - 2 * share, 6))} interval {ends}"
         return f"{measure.figure or measure.text}, {sure}, n = {measure.estimate.n}"
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def none_failed_in(passed: int, error: float) -> str:
@@ -290,7 +287,7 @@ def undecidable(statement: Statement, prompts: int, repeats: int, terms: Terms) 
     if unit == "prompts":
         return f"{statement.text} needs at least {size} prompts, {plan}: add prompts, or use {check}"
     comparison = statement.expression.comparison
-    is_sequential = comparison is not None and comparison.measure in _OF_SEQUENTIAL_TESTS
+    is_sequential = comparison is not None and comparison.measure in SEQUENTIAL
     until_decided = " --until-decided," if is_sequential else ""
     return (
         f"{statement.text} needs at least {size} episodes, {plan}: use repeats: {math.ceil(size / prompts)},"
@@ -332,31 +329,5 @@ def _best_case(statement: Statement, prompts: int, repeats: int, terms: Terms) -
     keys = [
         key if n == 1 else f"{key}.r{n}" for n in range(1, repeats + 1) for key in map(str, range(prompts))
     ]
-    names = statement.expression.names
-    measures = {name: _best(name.removeprefix("control_"), keys, terms.population) for name in names}
+    measures = {name: best_case(name, keys, terms.population) for name in statement.expression.names}
     return Claim(statement, measures, terms).truth(terms.error)
-
-
-def _best(name: str, keys: Sequence[str], population: Population) -> Measure:
-    succeeded = dict.fromkeys(keys, True)
-    estimate: Estimate | None = None
-    match name:
-        case "success_rate" | "recovery_correctness" | "recovery_completeness" | "recovery_consistency":
-            estimate = Rate(succeeded, population)
-        case "degradation":
-            estimate = PairedLoss(succeeded, succeeded, population)
-        case "recovery_rate" | "availability" | "recovery_efficiency":
-            estimate = RateOfParts(dict.fromkeys(keys, (1, 0, 1)), population)
-        case "p50" | "p95" | "p99":
-            estimate = Percentile(dict.fromkeys(keys, (0.0,)), float(name[1:]), 0, population)
-        case _ if name.startswith("mttr_p"):
-            times = dict.fromkeys(keys, (Duration(0.0, ended=True),))
-            estimate = TimePercentile(times, float(name.removeprefix("mttr_p")), population)
-        case "amplification":
-            estimate = Mean(dict.fromkeys(keys, (1.0, 1.0)), population, lowest=1.0)
-        case _ if tries_needed(name):
-            estimate = OverTries(name, succeeded, population)
-        case _ if is_estimated(name):
-            estimate = Mean(dict.fromkeys(keys, (0.0, 1.0)), population)
-    count = len(keys) if name in ("success", "all") else 0
-    return Measure(exactly(count), "", estimate=estimate)

@@ -1,17 +1,17 @@
-"""One measure of an arm, and the texts and units of its figures. Pure."""
+"""One measure of an arm, and the texts of figures in their units. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Estimate, Terms
 from wirefault.experiments.expression import Bounds
-from wirefault.experiments.means import Mean
-from wirefault.experiments.tries import tries_needed
 from wirefault.stats.rates import percent
+
+Unit = Literal["share", "s", "USD", "tokens", ""]
+"""A share is from 0 to 1; a count has an empty unit."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,6 @@ class Measure:
     """The episodes that a fault reached, of a measure over these."""
 
 
-def in_units(name: str, value: float) -> str:
-    """A value of the measure for people; an infinite one is ``unknown``."""
-    if not math.isfinite(value):
-        return "unknown"
-    unit = unit_of(name)
-    return percent(value) if unit == "share" else f"{value:.3g} s" if unit == "s" else f"{value:.4g}"
-
-
 class Number(float):
     """A measure to compute with and to format: ``f"{rate:.0%}"``. It prints as its text with the interval.
 
@@ -48,25 +40,34 @@ class Number(float):
     """
 
     name: str
-    unit: str
+    unit: Unit
     """``s``, ``USD``, ``tokens``, ``share`` (from 0 to 1) or empty, for a count."""
     bounds: tuple[float, float] | None
     """The lowest and highest value that the data leave open; None without data."""
     interval: tuple[float, float] | None
     """With the confidence of the experiment, of a rate, a mean, a percentile or a difference."""
+    n: int
+    """Of the interval; 0 without one."""
     text: str
 
     @classmethod
-    def of(cls, name: str, measure: Measure, terms: Terms) -> Number:
+    def of(cls, name: str, unit: Unit, measure: Measure, terms: Terms) -> Number:
         """The number of a measure."""
         bounds, estimate = measure.bounds, measure.estimate
         known = bounds is not None and bounds.low == bounds.high
         number = cls(float(bounds.low) if bounds is not None and known else math.nan)
         within = estimate.interval(terms.error) if estimate is not None and bounds is not None else None
-        number.name, number.unit, number.text = name, unit_of(name), measure.text
+        number.name, number.unit, number.text = name, unit, measure.text
         number.bounds = (float(bounds.low), float(bounds.high)) if bounds is not None else None
         number.interval = (float(within.low), float(within.high)) if within is not None else None
+        number.n = estimate.n if estimate is not None else 0
         return number
+
+    def as_json(self) -> dict[str, Any]:
+        """With null for what is not known."""
+        low, high = map(finite, self.interval or (None, None))
+        ends = {"value": finite(self), "low": low, "high": high, "n": self.n, "text": self.text}
+        return {"name": self.name, "unit": self.unit, **ends}
 
     def __str__(self) -> str:
         return self.text
@@ -75,80 +76,27 @@ class Number(float):
         return f"<{self.name} {self.text}>"
 
 
-def unit_of(name: str) -> str:
-    """The unit of a measure: ``s``, ``USD``, ``tokens``, ``share``, or empty for a count."""
-    name = name.removeprefix("control_").removeprefix(ADDED)
-    if name in _SECONDS:
-        return "s"
-    if name in _SHARES or tries_needed(name):
-        return "share"
-    return "tokens" if name.endswith("tokens") else "USD" if name == "cost" or name.endswith("usd") else ""
+def finite(value: Any) -> float | None:
+    """The number; None for None, an infinite one and nan."""
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
-ADDED = "added_"
-COSTS_OF_FAULTS = (
-    "cost_of_faults_tokens",
-    "cost_of_faults_usd",
-    "cost_of_faults_seconds",
-    "budget_overshoot",
-)
-PER_EPISODE = ("seconds", "model_requests", "tokens", "cost", *COSTS_OF_FAULTS)
-"""The means per episode, of which each has a paired difference to the control."""
-RECOVERY_PERCENTILES = (50, 90, 95, 99)
-SHARES_OF_RECOVERY = (
-    "recovery_correctness",
-    "recovery_completeness",
-    "recovery_efficiency",
-    "recovery_consistency",
-)
-_SHARES = frozenset(
-    (
-        "success_rate",
-        "success_share",
-        "recovery_rate",
-        "degradation",
-        "availability",
-        "budget_overshoot",
-        *SHARES_OF_RECOVERY,
-    )
-)
-_SECONDS = frozenset(
-    (
-        *("p50", "p95", "p99", "mttr", "seconds", "cost_of_faults_seconds"),
-        *(f"mttr_p{percent}" for percent in RECOVERY_PERCENTILES),
-    )
-)
+def in_unit(value: float, unit: Unit) -> str:
+    """A figure for people; an infinite one is ``unknown``."""
+    if not math.isfinite(value):
+        return "unknown"
+    return percent(value) if unit == "share" else f"{value:.3g} s" if unit == "s" else f"{value:.4g}"
 
 
-def per_episode(
-    arm: ArmFacts, terms: Terms, totals: Mapping[str, float] | None, *, rare: bool = False
-) -> Measure:
-    """``totals`` are of the valid episodes; ``rare``: most of them may be 0."""
-    episodes = len(arm.valid.episodes) + max(arm.valid.missing, 0)
-    if totals is None or not arm.valid.episodes:
-        return Measure(None, "no data")
-    sums = {key: (total, 1.0) for key, total in totals.items()}
-    estimate = Mean(sums, terms.population, max(arm.valid.missing, 0), rare=rare)
-    return replace(number_measure(open_above(arm, math.fsum(totals.values()) / episodes)), estimate=estimate)
+def bounds_text(bounds: Bounds, unit: Unit = "") -> str:
+    """``3``, ``3 to 5`` or ``3 or more``."""
+    low, high = in_unit(float(bounds.low), unit), in_unit(float(bounds.high), unit)
+    if bounds.low == bounds.high or low == high:
+        return low
+    return f"{low} or more" if bounds.high == math.inf else f"{low} to {high}"
 
 
-def open_above(arm: ArmFacts, known: float) -> Bounds:
-    """Bounds of a sum over the valid episodes: any other episode may add to it."""
-    return Bounds(known, math.inf if arm.valid.missing > 0 else known)
-
-
-def number_measure(bounds: Bounds, episodes: tuple[str, ...] = ()) -> Measure:
-    if bounds.low == bounds.high:
-        return Measure(bounds, f"{float(bounds.low):.4g}", episodes)
-    top = "or more" if bounds.high == math.inf else f"to {float(bounds.high):.4g}"
-    return Measure(bounds, f"{float(bounds.low):.4g} {top}", episodes)
-
-
-def share_text(bounds: Bounds | None) -> str:
-    if bounds is None:
-        return "no data"
-    low, high = percent(float(bounds.low)), percent(float(bounds.high))
-    return low if low == high else f"{low} to {high}"
-
-
-OfArm = Callable[[ArmFacts, Terms], Measure]
+def interval_text(estimate: Estimate, terms: Terms, unit: Unit) -> str:
+    """``[12 %, 34 %]``."""
+    interval = estimate.interval(terms.error)
+    return f"[{in_unit(float(interval.low), unit)}, {in_unit(float(interval.high), unit)}]"

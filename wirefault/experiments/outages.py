@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,6 @@ from typing import Literal
 
 from msgspec import Struct
 
-from wirefault.experiments.expression import Bounds
 from wirefault.history.events import (
     AttemptArmed,
     Event,
@@ -80,25 +78,6 @@ _MASKED = re.compile(r"(?<=/)(?:[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}|[0-9a-fA-F]{16,}
 def operation_of(request: Request) -> str:
     """The request's method and path, or its tool; numbers and ids in a path are ``*``, as in a wiring."""
     return _MASKED.sub("*", request.name)
-
-
-def mean_time_to_recovery(outages: Sequence[Interruption]) -> Bounds:
-    """The mean of ``seconds`` (IEC 60050-192, 192-07-23: sum of the times to restoration by the number of
-    failures).
-
-    Needs at least one outage. One that did not end within its episode is censored (E. L. Kaplan and P. Meier,
-    "Nonparametric Estimation from Incomplete Observations", 1958): its observed time is a lower bound, and
-    the mean has no upper bound. Leaving it out would reward giving up.
-    """
-    low = sum(outage.seconds for outage in outages) / len(outages)
-    return Bounds(low, low if all(outage.end == "recovered" for outage in outages) else math.inf)
-
-
-def share_recovered(outages: Sequence[Interruption]) -> Bounds:
-    """The share of recovered outages, of at least one; ``unknown`` ends give bounds."""
-    recovered = sum(outage.end == "recovered" for outage in outages)
-    unknown = sum(outage.end == "unknown" for outage in outages)
-    return Bounds(recovered / len(outages), (recovered + unknown) / len(outages))
 
 
 def outages_of(

@@ -19,8 +19,8 @@ from wirefault.experiments.experiment import (
     name_before_perturbation,
     perturbed_name,
 )
+from wirefault.experiments.figures import is_pass
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.measures import is_pass
 from wirefault.experiments.sequential import SequentialPlan, sequential_claims
 from wirefault.experiments.tries import tries_needed
 from wirefault.faults.sets.fault_set import capped, scaled

@@ -9,6 +9,7 @@ from functools import cached_property
 from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import views_in
+from wirefault.experiments.figures import unit_of
 from wirefault.experiments.measure import Number
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.recorded import harm_beside_verdict
@@ -85,7 +86,9 @@ class ArmReport:
     def measures(self) -> Mapping[str, Number]:
         """Each measure as a number, which prints as its text with the interval."""
         measures = self.result.measures
-        return {name: Number.of(name, measure, self.terms) for name, measure in measures.items()}
+        return {
+            name: Number.of(name, unit_of(name), measure, self.terms) for name, measure in measures.items()
+        }
 
 
 @dataclass(frozen=True)

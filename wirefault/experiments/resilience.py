@@ -10,9 +10,9 @@ from typing import Any
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Terms, prompt_of
+from wirefault.experiments.figures import ADDED, PER_EPISODE, SLOWDOWN, unit_of
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.measure import ADDED, COSTS_OF_FAULTS, Measure
-from wirefault.experiments.measures import SLOWDOWN
+from wirefault.experiments.measure import Measure, Number
 from wirefault.stats.reliability import ErrorBudget, Outage, ReliabilityTable, grouped_figures
 
 _WITHOUT_FAULT = "none known"
@@ -20,24 +20,12 @@ _OF_OBJECTIVES = ("availability", "success_rate")
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A measure with its interval; without a value, ``text`` has the reason."""
-
-    name: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    text: str
-
-
-@dataclass(frozen=True)
 class Cost:
     """A cost per episode, and its paired rise against the control."""
 
     name: str
-    figure: Figure
-    added: Figure | None
+    figure: Number
+    added: Number | None
     """None without a control."""
 
 
@@ -70,7 +58,6 @@ _RECOVERY_QUALITY: Mapping[str, str] = {
     "resource efficiency": "recovery_efficiency",
     "state consistency": "recovery_consistency",
 }
-_ADDED_COSTS = ("seconds", "model_requests", "tokens", "cost")
 
 
 @dataclass(frozen=True)
@@ -86,12 +73,12 @@ class Resilience:
     @cached_property
     def costs(self) -> list[Cost]:
         """The costs of failed tries, and the figures that only their rise against the control shows."""
-        added = [Cost(name, self._figure(name), self._added(name)) for name in _ADDED_COSTS]
-        costs = [Cost(name, self._figure(name), self._added(name)) for name in COSTS_OF_FAULTS]
-        return [*costs, *(cost for cost in added if cost.added is not None)]
+        names = sorted(PER_EPISODE, key=lambda name: not PER_EPISODE[name].rare)
+        costs = [Cost(name, self._figure(name), self._added(name)) for name in names]
+        return [cost for cost in costs if PER_EPISODE[cost.name].rare or cost.added is not None]
 
     @cached_property
-    def amplification(self) -> Figure:
+    def amplification(self) -> Number:
         """Requests for each logical call whose first request failed."""
         return self._figure("amplification")
 
@@ -151,7 +138,7 @@ class Resilience:
         return [budget for each in statements if (budget := self._budget(each.text)) is not None]
 
     @cached_property
-    def quality(self) -> list[tuple[str, Figure]]:
+    def quality(self) -> list[tuple[str, Number]]:
         """The parts of recovery quality, in the episodes that a fault reached; they have no sum."""
         return [(part, self._figure(name)) for part, name in _RECOVERY_QUALITY.items()]
 
@@ -159,10 +146,10 @@ class Resilience:
         """One JSON object; figures that are not known are null."""
         return {
             "cost_of_faults": [
-                {**vars(cost.figure), "added": vars(cost.added) if cost.added else None}
+                {**cost.figure.as_json(), "added": cost.added.as_json() if cost.added is not None else None}
                 for cost in self.costs
             ],
-            "amplification": vars(self.amplification),
+            "amplification": self.amplification.as_json(),
             "recovery": {
                 "whole": self.arm.shows_all_outages,
                 "rows": [
@@ -184,25 +171,18 @@ class Resilience:
                 }
                 for each in self.error_budgets
             ],
-            "recovery_quality": [{"part": part, **vars(figure)} for part, figure in self.quality],
+            "recovery_quality": [{"part": part, **figure.as_json()} for part, figure in self.quality],
         }
 
     def _group(self, episode: str) -> str:
         return episode if self.terms.population == "these" else prompt_of(episode)
 
-    def _added(self, name: str) -> Figure | None:
+    def _added(self, name: str) -> Number | None:
         return self._figure(f"{ADDED}{name}") if f"{ADDED}{name}" in self.measures else None
 
-    def _figure(self, name: str) -> Figure:
+    def _figure(self, name: str) -> Number:
         measure = self.measures.get(name, Measure(None, "no data: no control to compare with"))
-        estimate, bounds = measure.estimate, measure.bounds
-        if bounds is None or estimate is None:
-            return Figure(name, None, None, None, estimate.n if estimate else 0, measure.text)
-        interval = estimate.interval(self.terms.error)
-        value = bounds.low if bounds.low == bounds.high else None
-        return Figure(
-            name, _finite(value), _finite(interval.low), _finite(interval.high), estimate.n, measure.text
-        )
+        return Number.of(name, unit_of(name), measure, self.terms)
 
     def _budget(self, text: str) -> Budget | None:
         [statement] = parse_statements(text)
@@ -220,10 +200,6 @@ class Resilience:
         burn = (1 - float(interval.high)) / allowed, (1 - float(interval.low)) / allowed
         failed = round((1 - estimate.value) * estimate.n)
         return Budget(text, estimate.n, ErrorBudget(objective, allowed * estimate.n, failed, burn))
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def _without_infinity(value: Any) -> Any:

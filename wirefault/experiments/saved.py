@@ -24,10 +24,10 @@ from wirefault.experiments.evidence import Evidence, evidence_of, latest_id, rem
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.facts import RunFacts, planned_faults, views_in
 from wirefault.experiments.facts_store import FactsStore
+from wirefault.experiments.figures import against_control, measures_of
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.index import PLAN, VERDICT, read_document, run_names, saved_ids
 from wirefault.experiments.measure import Measure
-from wirefault.experiments.measures import against_control, measures_of
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.plan_files import json_bytes, plan_code, plan_files, prompts_name, read_plan
 from wirefault.experiments.planned_prompts import dump_prompts

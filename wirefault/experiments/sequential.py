@@ -17,7 +17,7 @@ from typing import Literal
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts
-from wirefault.experiments.hypothesis import Statement, parse_statements
+from wirefault.experiments.hypothesis import SEQUENTIAL, Statement, parse_statements
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
 from wirefault.stats.sequential import (
@@ -97,7 +97,7 @@ def _claim(statement: Statement) -> SequentialClaim | None:
     return None
 
 
-_SEQUENTIAL = "success_rate, p50, p95, p99 and degradation"
+_SEQUENTIAL = f"{', '.join(SEQUENTIAL[:-1])} and {SEQUENTIAL[-1]}"
 
 
 def why_not_sequential(text: str, prompt_limit: int) -> str:
@@ -120,13 +120,9 @@ def _why_not(statement: Statement) -> str:
             f"a sequential test compares one measure with one number: state {_SEQUENTIAL} each alone, joined"
             " by `and`"
         )
-    if not _is_sequential(comparison.measure):
+    if comparison.measure not in SEQUENTIAL:
         return f"{comparison.measure} cannot be decided sequentially: state one of {_SEQUENTIAL}"
     return f"no number of episodes decides {comparison.measure} at the end of its range: use a margin"
-
-
-def _is_sequential(measure: str) -> bool:
-    return measure in ("success_rate", "degradation") or bool(_PERCENTILE.fullmatch(measure))
 
 
 @dataclass(frozen=True)

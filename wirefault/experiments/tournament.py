@@ -25,8 +25,8 @@ from wirefault.experiments.estimates import (
     prompt_of,
 )
 from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.figures import against_control, measures_of, outcomes_in
 from wirefault.experiments.means import Mean, MeanDifference
-from wirefault.experiments.measures import against_control, measures_of, outcomes_in
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent

@@ -13,7 +13,7 @@ from wirefault.core.errors import UserError
 from wirefault.experiments.index import VERDICT, read_verdict, saved_ids, started_text
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.reader import HistoryError
-from wirefault.judging.rates import Rate
+from wirefault.judging.rates import Rate, rate
 
 UNVERIFIED = "altered"
 """The verdict of a recording whose files were altered."""
@@ -125,8 +125,8 @@ def _point(saved: SavedExperiment) -> TrendPoint | None:
         )
         for check in stored.checks
     }
-    arms = [arm for arm in saved.plan.arms if saved.run_ids(arm)]
-    success = {arm.name: saved.facts_of(arm).success for arm in arms}
+    facts = {arm.name: saved.facts_of(arm) for arm in saved.plan.arms if saved.run_ids(arm)}
+    success = {name: rate([e.outcome for e in arm.episodes], arm.planned) for name, arm in facts.items()}
     content = (
         frozenset(prompt.key for prompt in saved.plan.prompts),
         frozenset(arm.name for arm in saved.plan.arms),

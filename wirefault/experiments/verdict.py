@@ -14,10 +14,12 @@ from typing import Literal
 
 from msgspec import Struct
 
+from wirefault.experiments.against_control import loss_between
 from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.estimates import Rate, Terms
 from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, name_before_perturbation
 from wirefault.experiments.expression import parse_expression
+from wirefault.experiments.figures import BUDGET_STRIKES, SUCCESS_SHARE, against_control
 from wirefault.experiments.hypothesis import (
     Claim,
     ClaimFigures,
@@ -29,12 +31,6 @@ from wirefault.experiments.hypothesis import (
     parse_statements,
 )
 from wirefault.experiments.measure import Measure
-from wirefault.experiments.measures import (
-    BUDGET_STRIKES,
-    SUCCESS_SHARE,
-    against_control,
-    loss_between,
-)
 from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.experiments.sequential import Decision

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.experiments.effects import FaultEffect
-from wirefault.experiments.measures import BUDGET_STRIKES
+from wirefault.experiments.figures import BUDGET_STRIKES
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 from wirefault.judging.checker import SEVERITIES

@@ -15,9 +15,9 @@ from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.decision_cost import decision_lines, money_lines
 from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.expression import Bounds, exactly
+from wirefault.experiments.figures import figure_named
 from wirefault.experiments.hypothesis import parse_statements, undecidable
 from wirefault.experiments.index import RunCost
-from wirefault.experiments.measures import is_pass
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.safety import episodes_outside_radius
 from wirefault.experiments.sequential import sequential_claims
@@ -34,8 +34,6 @@ from wirefault.wiring.wiring import Wiring
 
 _MAX_PROMPTS = 8
 # measures that an unjudged episode leaves open
-_NEED_ORACLES = {"success_rate", "success_share", "consistency", "degradation", "failures", *OUTCOMES}
-_NEED_ORACLES -= {"unjudged", "invalid", "crash", "runaway", "duplicate"}
 _ANY = Bounds(-math.inf, math.inf)
 
 
@@ -142,8 +140,8 @@ def _statements_with_oracles(plan: ExperimentPlan) -> Iterator[tuple[str, str]]:
     for arm in plan.arms:
         for text in arm.hypothesis:
             for statement in parse_statements(text):
-                names = {name.removeprefix("control_") for name in statement.expression.names}
-                if names & _NEED_ORACLES or any(map(is_pass, names)):
+                figures = map(figure_named, statement.expression.names)
+                if any(figure is not None and figure.needs_oracle for figure in figures):
                     yield arm.name, statement.text
 
 

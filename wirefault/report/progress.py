@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from wirefault.experiments.measures import success_text
+from wirefault.experiments.figures import success_text
 from wirefault.experiments.watch import ArmSoFar
 from wirefault.report.tables import one_line
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -9,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wirefault.experiments.measure import in_units
-from wirefault.experiments.resilience import Figure, Recovery, Resilience
+from wirefault.experiments.measure import Number, in_unit
+from wirefault.experiments.resilience import Recovery, Resilience
 from wirefault.experiments.verdict import ArmResult
 from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import percent
@@ -69,9 +70,9 @@ def _costs(arms: _Arms) -> tuple[Table, str]:
     table.columns[2].no_wrap = table.columns[3].no_wrap = False
     for name, resilience in arms:
         for cost in resilience.costs:
-            if cost.figure.value is None and cost.figure.low is None:
+            if cost.figure.interval is None:
                 continue  # --json has the reason
-            added = figure_text(cost.added) if cost.added else ""
+            added = figure_text(cost.added) if cost.added is not None else ""
             table.add_row(Text(name), Text(cost.name), Text(figure_text(cost.figure)), Text(added))
         if resilience.amplification.n:
             amplification = figure_text(resilience.amplification)
@@ -82,11 +83,11 @@ def _costs(arms: _Arms) -> tuple[Table, str]:
     )
 
 
-def figure_text(figure: Figure) -> str:
+def figure_text(figure: Number) -> str:
     """Return a figure with its interval and n, on one line."""
-    if figure.low is None and figure.high is None:
+    if figure.interval is None or not any(map(math.isfinite, figure.interval)):
         return one_line(figure.text)
-    ends = [in_units(figure.name, end) if end is not None else "unknown" for end in (figure.low, figure.high)]
+    ends = [in_unit(end, figure.unit) for end in figure.interval]
     n = "" if "(" in figure.text else f", n = {figure.n}"  # else it counts
     return one_line(f"{figure.text} [{', '.join(ends)}]{n}")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wirefault.audit.calls import Call, CallKey
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Experiment
-from wirefault.experiments.measures import measure_rows
+from wirefault.experiments.figures import known_names
 from wirefault.memory.episodes import Episode, RememberedFault, RememberedFinding
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.enhance import clamped, enhanced, metrics_for, shortened
@@ -76,7 +76,7 @@ def test_past_failures_call_for_checks_that_are_executed() -> None:
 
 
 def test_metrics_to_watch_are_measured_or_named_as_not_measured() -> None:
-    rows = [name for name, _ in measure_rows()]
+    rows = known_names(with_control=True)
     for link, further in {
         "shop": set(),
         "orders-db": {"connection_count", "query_latency", "transaction_rate"},

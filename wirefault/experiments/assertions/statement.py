@@ -1,11 +1,12 @@
 """Statements about one episode, in the language of hypotheses: ``tokens <= 50000 and model_calls <= 4``.
 
-The measures here are of an episode or a turn; those of an arm are in ``measures.py``.
+The measures here are of an episode or a turn; those of an arm are in ``figures.py``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
@@ -21,16 +22,6 @@ from wirefault.judging.requests import Request
 NEEDS_REQUESTS = "all requests through the lab: if connections bypass it, the figure is a lower bound"
 NEEDS_USAGE = "the usage in each reply of the model: without it the figure is a lower bound"
 TokenCount = Callable[[Exchange], int | None]
-
-
-def tokens_in(exchange: Exchange) -> int | None:
-    """Tokens of a model's request."""
-    return exchange.tokens_in
-
-
-def tokens_out(exchange: Exchange) -> int | None:
-    """Tokens of a model's reply."""
-    return exchange.tokens_out
 
 
 def all_tokens(exchange: Exchange) -> int | None:
@@ -123,8 +114,16 @@ _MEASURES: Mapping[str, tuple[str, str, _Measured]] = {
         lambda view, link, _: _failed_calls(view, link),
     ),
     "tokens": ("tokens in and out", NEEDS_USAGE, lambda view, *_: _token_sum(view, all_tokens)),
-    "tokens_in": ("tokens of the requests to models", NEEDS_USAGE, lambda v, *_: _token_sum(v, tokens_in)),
-    "tokens_out": ("tokens of the models' replies", NEEDS_USAGE, lambda v, *_: _token_sum(v, tokens_out)),
+    "tokens_in": (
+        "tokens of the requests to models",
+        NEEDS_USAGE,
+        lambda v, *_: _token_sum(v, attrgetter("tokens_in")),
+    ),
+    "tokens_out": (
+        "tokens of the models' replies",
+        NEEDS_USAGE,
+        lambda v, *_: _token_sum(v, attrgetter("tokens_out")),
+    ),
     "call_tokens": (
         "tokens in and out of the largest model call",
         NEEDS_USAGE,

@@ -1,0 +1,460 @@
+"""Estimators: from the values of an arm's episodes to a measure with bounds, interval and text. Pure.
+
+An episode that is invalid or was not run could have had any value: a count is bounded by none and by all of
+them, a sum has no upper bound. Rates, means, percentiles and differences also have an ``estimate``, whose
+interval decides claims about them. Without data a measure has no bounds at all.
+
+An episode is *reached* if a fault was delivered to it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.estimates import Estimate, Population, Rate, RateOfParts, Terms
+from wirefault.experiments.expression import Bounds, Truth, exactly
+from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.logical_calls import FailedCalls
+from wirefault.experiments.means import Mean, Percentile, TimePercentile
+from wirefault.experiments.measure import Measure, Unit, bounds_text, in_unit, interval_text
+from wirefault.experiments.outages import Interruption
+from wirefault.experiments.tries import OverTries, tries_needed
+from wirefault.judging.layers import BY_LAYER
+from wirefault.stats.bootstrap import MIN_SEEN
+from wirefault.stats.exact import clopper_pearson
+from wirefault.stats.rates import percent, percentile
+from wirefault.stats.survival import Duration
+
+NOT_REACHED = "no data: no fault reached an episode"
+_HIDDEN = "open: not every episode shows"
+
+
+class Figure(Struct, frozen=True):
+    """A row of the table of figures."""
+
+    name: str
+    meaning: str
+    """One sentence, without the unit's name where it has one."""
+    estimator: Estimator
+    value: Callable[[EpisodeFacts], Any] = lambda _: None
+    """Of an episode, in the form that the estimator takes."""
+    unit: Unit = ""
+    better: Literal["higher", "lower", ""] = "lower"
+    """Which direction is better; empty if neither is."""
+    needs_oracle: bool = False
+    """Whether an episode without an oracle leaves it open."""
+
+    @property
+    def counts_events(self) -> bool:
+        """Whether it counts what should not be, so that ``no NAME`` is a check of each episode."""
+        return self.estimator.counts_events and bool(self.better)
+
+
+class Estimator:
+    """``low`` and ``high`` are the range of its figures."""
+
+    name = "count"
+    is_estimated = True
+    """Whether an interval decides about it; a count is known."""
+    counts_events = False
+    low: float = 0.0
+    high: float = math.inf
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        """The figure of an arm."""
+        raise NotImplementedError
+
+    def against(self, figure: Figure, arm: Measures, control: Measures, terms: Terms) -> Measure:
+        """A figure that only the comparison with the control gives."""
+        raise NotImplementedError
+
+    def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate | None:
+        """The estimate if every episode were as good as it can be; None for a count."""
+        if not self.is_estimated:
+            return None
+        best = max(self.low, 0.0)
+        return Mean(dict.fromkeys(keys, (best, 1.0)), population, lowest=best)
+
+
+Measures = Mapping[str, Measure]
+
+
+# counts
+
+
+@dataclass(frozen=True)
+class Count(Estimator):
+    """Episodes of which ``value`` is true; None for one that could be.
+
+    If higher is better, the others show it.
+    """
+
+    with_interval: bool = True
+    why: Callable[[EpisodeFacts], str] = lambda _: ""
+    is_estimated = False
+    counts_events = True
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        values = {episode.episode: figure.value(episode) for episode in arm.episodes}
+        count, showing = len(_keys(values, True)), _keys(values, figure.better != "higher")
+        could = len(_keys(values, None)) + max(arm.missing, 0)
+        bounds = Bounds(count, count + could)
+        text = f"{bounds_text(bounds)} of {planned_episodes(arm)}"
+        why = "; ".join(filter(None, dict.fromkeys(map(self.why, arm.episodes))))
+        is_known = self.with_interval and not could
+        known = clopper_pearson(count, len(values), terms.confidence) if is_known else None
+        interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
+        return Measure(bounds, f"{text}{interval}", showing, why, figure=text)
+
+
+class Planned(Estimator):
+    """All planned episodes."""
+
+    is_estimated = False
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        planned = planned_episodes(arm)
+        return Measure(exactly(planned), bounds_text(exactly(planned)))
+
+
+@dataclass(frozen=True)
+class Sum(Estimator):
+    """Events of the valid episodes. ``value`` is their number, and whether there may be more.
+
+    ``of_run``: of the episodes that ran, whatever the others could add; the text counts invalid ones, too.
+    """
+
+    of_run: bool = False
+    shows_episodes: bool = True
+    name = "sum"
+    is_estimated = False
+    counts_events = True
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        values = {episode.episode: figure.value(episode) for episode in arm.valid.episodes}
+        count = sum(number for number, _ in values.values())
+        is_open = any(more for _, more in values.values()) or (arm.valid.missing > 0 and not self.of_run)
+        bounds = _from(count, is_open)
+        invalid = [each for each in arm.episodes if each.outcome == "invalid"] if self.of_run else []
+        left_out = sum(figure.value(episode)[0] for episode in invalid)
+        more = f" and {left_out} in invalid episodes" if left_out else ""
+        showing = tuple(key for key, (number, _) in values.items() if number and self.shows_episodes)
+        return Measure(bounds, f"{bounds_text(bounds)}{more}", showing)
+
+
+def planned_episodes(arm: ArmFacts) -> int:
+    return max(len(arm.episodes), arm.planned)
+
+
+# shares
+
+
+class _Share(Estimator):
+    high = 1.0
+
+    def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
+        return RateOfParts(dict.fromkeys(keys, (int(figure.better != "lower"), 0, 1)), population)
+
+
+class ShareOfPlanned(_Share):
+    """Of the planned episodes; ``value`` is whether it is true of an episode, None while open."""
+
+    name = "rate, exact interval"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        outcomes = {episode.episode: figure.value(episode) for episode in arm.episodes}
+        estimate = Rate(outcomes, terms.population, max(arm.missing, 0))
+        if not estimate.n:
+            return Measure(None, "no data")
+        showing = tuple(
+            key for key, outcome in outcomes.items() if outcome is not (figure.better == "higher")
+        )
+        bounds, text = _share_of(estimate.successes, estimate.open, estimate.n)
+        return Measure(bounds, rate_text(estimate, terms), showing, estimate=estimate, figure=text)
+
+    def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
+        return Rate(dict.fromkeys(keys, figure.better != "lower"), population)
+
+
+def _share_of(known: int, could: int, n: int, what: str = "") -> tuple[Bounds, str]:
+    """The bounds of a share, and its text: ``50 % to 75 % (2 to 3 of 4 calls)``."""
+    bounds = Bounds(Fraction(known, n), Fraction(known + could, n))
+    return (
+        bounds,
+        f"{bounds_text(bounds, 'share')} ({bounds_text(Bounds(known, known + could))} of {n}{what})",
+    )
+
+
+def rate_text(estimate: Rate, terms: Terms) -> str:
+    """``90 % [68.3 %, 98.8 %]``; ``no data`` without episodes."""
+    if not estimate.n:
+        return "no data"
+    bounds, _ = _share_of(estimate.successes, estimate.open, estimate.n)
+    return f"{bounds_text(bounds, 'share')} {interval_text(estimate, terms, 'share')}"
+
+
+class ShareOfJudged(_Share):
+    """Of the episodes that are not open, and without an interval: it describes these."""
+
+    name = "share of these"
+    is_estimated = False
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        values = {episode.episode: figure.value(episode) for episode in arm.episodes}
+        judged = [value for value in values.values() if value is not None]
+        if not judged:
+            return Measure(None, "no data: no episode could be judged")
+        return Measure(*_share_of(sum(judged), 0, len(judged), " judged"), _keys(values, False))
+
+
+class ShareOfReached(ShareOfPlanned):
+    """Of the reached episodes that ask for it; ``value`` lists what is true or open, if anything is asked."""
+
+    name = "rate, exact interval, of reached episodes"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        reached = _reached(arm)
+        outcomes = {e.episode: value[0] for e in reached if (value := figure.value(e))}
+        if not outcomes:
+            why = "no data: no oracle asks for it in an episode that a fault reached"
+            return Measure(None, why if reached else NOT_REACHED)
+        estimate = Rate(outcomes, terms.population, max(arm.valid.missing, 0))
+        share = _share_of(estimate.successes, estimate.open, estimate.n, " episodes")
+        return Measure(*share, _keys(outcomes, figure.better == "lower"), estimate=estimate)
+
+
+class OverRepeats(_Share):
+    """Of the repeats of each prompt; the figure's name says how many tries at a prompt it needs."""
+
+    name = "by prompt, from its repeats"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        outcomes = {episode.episode: figure.value(episode) for episode in arm.episodes}
+        estimate = OverTries(figure.name, outcomes, terms.population, max(arm.missing, 0))
+        if estimate.ends is None:
+            return Measure(None, f"no data: no prompt was tried {tries_needed(figure.name)} times")
+        share, s = bounds_text(estimate.ends, "share"), "s" if estimate.prompts != 1 else ""
+        text = f"{share} {interval_text(estimate, terms, 'share')}"
+        counts = f"{share} ({estimate.prompts} prompt{s}, {estimate.n} tries)"
+        failed = tuple(key for key, outcome in outcomes.items() if outcome is not True)
+        return Measure(estimate.ends, text, failed, estimate=estimate, figure=counts)
+
+    def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
+        return OverTries(figure.name, dict.fromkeys(keys, True), population)
+
+
+@dataclass(frozen=True)
+class ShareOfParts(_Share):
+    """Of parts of valid episodes; ``value`` lists what is true, false or open.
+
+    Open if an episode is missing or hides some. ``without``: why there may be no ``parts``.
+    """
+
+    parts: str
+    without: str
+    hidden: str = "all requests"
+    of_reached: bool = False
+    name = "rate, clustered by episode"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        episodes = _reached(arm) if self.of_reached else arm.valid.episodes
+        values = {each.episode: figure.value(each) for each in episodes}
+        reached = tuple(values) if self.of_reached else ()
+        parts = {key: (value.count(True), value.count(None), len(value)) for key, value in values.items()}
+        known, could, n = (sum(each[i] for each in parts.values()) for i in range(3))
+        if not n:
+            return Measure(None, f"no data: {self.without}", reached=reached)
+        lost = tuple(key for key, value in values.items() if False in value)
+        if arm.valid.missing > 0 or not all(each.tries.whole for each in episodes):
+            text = f"{_HIDDEN} {self.hidden} ({known} of {n} {self.parts} in the others)"
+            return Measure(Bounds(0, 1), text, lost, reached=reached)
+        share, estimate = _share_of(known, could, n, f" {self.parts}"), RateOfParts(parts, terms.population)
+        return Measure(*share, lost, estimate=estimate, reached=reached)
+
+
+# means and percentiles
+
+
+Values = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class MeanOfEpisodes(Estimator):
+    """Over the valid episodes. ``value`` is a number, None if there is none of it, or why it is not known.
+
+    ``rare``: most values may be 0; the episodes with others show it. ``note``: what the text adds.
+    """
+
+    rare: bool = False
+    note: Callable[[Sequence[EpisodeFacts], Values], str] = lambda *_: ""
+    name = "mean per episode, bootstrap"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        episodes, missing = arm.valid.episodes, max(arm.valid.missing, 0)
+        values = {episode.episode: figure.value(episode) for episode in episodes}
+        if why := next((value for value in values.values() if isinstance(value, str)), ""):
+            return Measure(None, why)
+        if all(value is None for value in values.values()):
+            return Measure(None, "no data")
+        values = {key: float(value or 0) for key, value in values.items()}
+        mean = math.fsum(values.values()) / (len(values) + missing)
+        sums, bounds = {key: (value, 1.0) for key, value in values.items()}, _from(mean, missing > 0)
+        text = f"{bounds_text(bounds, figure.unit)}{self.note(episodes, values)}"
+        showing = tuple(key for key, value in values.items() if value and self.rare)
+        estimate = Mean(sums, terms.population, missing, rare=self.rare)
+        return Measure(bounds, text, showing, estimate=estimate)
+
+
+def tries_note(episodes: Sequence[EpisodeFacts], costs: Values) -> str:
+    """How many tries failed, and in how many episodes, if they are few."""
+    failed, tries = (sum(getattr(each.tries, which) for each in episodes) for which in ("failed", "tries"))
+    return f" ({failed} of {tries} tries failed{_rarely(costs, episodes)})"
+
+
+def overshoot_note(_: Sequence[EpisodeFacts], shares: Values) -> str:
+    return f" beyond the budget{_rarely(shares)}"
+
+
+def _rarely(costs: Values, tried: Iterable[EpisodeFacts] = ()) -> str:
+    """Say in how many episodes, if they are few. ``tried``: with the failed tries that the costs are of."""
+    costly = sum(map(bool, costs.values()))
+    if costly >= MIN_SEEN:
+        return ""
+    failed = sum(bool(episode.tries.failed) for episode in tried)
+    cost = f", with a cost in {costly}" if failed > costly else ""
+    return f", in {failed or costly} of {len(costs)} episodes{cost}"
+
+
+@dataclass(frozen=True)
+class PercentileOfParts(Estimator):
+    """Of the numbers that ``value`` lists; an episode that shows nothing counts as one of them."""
+
+    percent: int
+    name = "percentile, clustered by episode"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        by_episode = {episode.episode: figure.value(episode) for episode in arm.valid.episodes}
+        values = [each for of_episode in by_episode.values() for each in of_episode]
+        if not values:
+            return Measure(None, "no data")
+        unknown = max(arm.valid.missing, 0)
+        low, high = (
+            percentile([*values, *([end] * unknown)], self.percent) or 0.0 for end in (0.0, math.inf)
+        )
+        bounds = Bounds(low, high)
+        estimate = Percentile(by_episode, self.percent, unknown, terms.population)
+        return Measure(bounds, bounds_text(bounds, figure.unit), estimate=estimate)
+
+    def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
+        return Percentile(dict.fromkeys(keys, (0.0,)), self.percent, 0, population)
+
+
+class MeanTime(Estimator):
+    """Seconds of the outages that ``value`` lists, by their number (IEC 60050-192, 192-07-23).
+
+    One that did not end within its episode is censored (E. L. Kaplan and P. Meier, "Nonparametric Estimation
+    from Incomplete Observations", 1958): its observed time is a lower bound, and the mean has no upper bound.
+    Leaving it out would reward giving up.
+    """
+
+    name = "ratio of sums, bootstrap"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        by_episode = _outages(figure, arm)
+        outages = [outage for each in by_episode.values() for outage in each]
+        if not outages:
+            return Measure(None, "no data: nothing failed")
+        recovered = sum(outage.end == "recovered" for outage in outages)
+        ends, censored = f"{recovered} of {len(outages)} recovered", recovered < len(outages)
+        if not arm.shows_all_outages:
+            return Measure(Bounds(0, math.inf), f"{_HIDDEN} what failed in it ({ends} in the others)")
+        mean = math.fsum(outage.seconds for outage in outages) / len(outages)
+        text = f"{in_unit(mean, figure.unit)}{' to unknown' if censored else ''} ({ends})"
+        sums = {key: (sum(o.seconds for o in each), float(len(each))) for key, each in by_episode.items()}
+        estimate, bounds = Mean(sums, terms.population, censored=censored), _from(mean, censored)
+        return Measure(bounds, text, _lost(by_episode), estimate=estimate)
+
+
+@dataclass(frozen=True)
+class PercentileOfTimes(Estimator):
+    """Of the seconds of the outages that ``value`` lists; those that lasted are censored (Kaplan-Meier)."""
+
+    percent: int
+    name = "Kaplan-Meier, clustered by episode"
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        outages = _outages(figure, arm)
+        times = {
+            key: [Duration(o.seconds, o.end == "recovered") for o in each] for key, each in outages.items()
+        }
+        estimate = TimePercentile(times, self.percent, terms.population)
+        if not estimate.n:
+            return Measure(None, "no data: nothing failed")
+        if not arm.shows_all_outages:
+            return Measure(Bounds(0, math.inf), f"{_HIDDEN} what failed in it")
+        bounds = estimate.bounds
+        more = "more than " if bounds.high == math.inf else ""
+        text = f"{more}{in_unit(float(bounds.low), figure.unit)} ({estimate.n} failures)"
+        return Measure(bounds, text, _lost(outages), estimate=estimate)
+
+    def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
+        times = dict.fromkeys(keys, (Duration(0.0, ended=True),))
+        return TimePercentile(times, self.percent, population)
+
+
+_Outages = Mapping[str, Sequence[Interruption]]
+
+
+def _outages(figure: Figure, arm: ArmFacts) -> _Outages:
+    return {episode.episode: figure.value(episode) for episode in arm.valid.episodes}
+
+
+def _lost(outages: _Outages) -> tuple[str, ...]:
+    return tuple(key for key, each in outages.items() if any(o.end != "recovered" for o in each))
+
+
+class Amplification(Estimator):
+    """Requests by calls; ``value`` is the failed calls of an episode.
+
+    No data without failures; open if an episode may hide a failure or a repetition.
+    """
+
+    name = "ratio of sums, bootstrap"
+    low = 1.0
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        calls: dict[str, FailedCalls] = {e.episode: figure.value(e) for e in arm.valid.episodes}
+        failed = sum(calls.values(), FailedCalls())
+        if not failed.calls:
+            return Measure(None, "no data: nothing failed")
+        showing = tuple(key for key, each in calls.items() if each.requests > each.calls)
+        by = ", ".join(f"{count} {BY_LAYER[layer]}" for layer, count in failed.repeated_by.items())
+        counted = f"{failed.calls} failed call{'s' if failed.calls != 1 else ''}"
+        again = f"; sent again: {by}" if by else ", none sent again"
+        why = f"{failed.requests} requests for {counted}{again}"
+        if not failed.whole or arm.valid.missing > 0:
+            return Measure(Bounds(1, math.inf), f"{_HIDDEN} all requests ({why})", showing)
+        sums = {key: (float(each.requests), float(each.calls)) for key, each in calls.items()}
+        factor = failed.requests / failed.calls
+        estimate = Mean(sums, terms.population, lowest=self.low)
+        return Measure(exactly(factor), f"{factor:.3g} ({why})", showing, estimate=estimate)
+
+
+def _from(known: float, is_open: bool) -> Bounds:
+    """Bounds of a figure that may be higher than is known if it ``is_open``."""
+    return Bounds(known, math.inf if is_open else known)
+
+
+def _reached(arm: ArmFacts) -> list[EpisodeFacts]:
+    return [episode for episode in arm.valid.episodes if episode.delivered]
+
+
+def _keys(values: Mapping[str, Truth], wanted: Truth) -> tuple[str, ...]:
+    return tuple(key for key, value in values.items() if value is wanted)

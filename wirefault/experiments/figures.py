@@ -1,0 +1,399 @@
+"""The table of figures: name, sentence, unit, value per episode, estimator, better direction. Pure.
+
+A row here is all that a figure needs: statements, ``--json``, console, page, comparisons, docs read it.
+
+An unjudged episode could have had any outcome that needs an oracle, but it did not crash, was no runaway, and
+is no duplicate if its writes show that. The count of false successes also leaves ``failure`` open, whose
+claim is unknown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from wirefault.experiments import estimators as by
+from wirefault.experiments.against_control import Loss, Rise, Slowdown
+from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.estimates import Outcomes, Population, Rate, Terms
+from wirefault.experiments.estimators import Estimator, Figure
+from wirefault.experiments.expression import Truth, exactly
+from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.measure import Measure, Unit
+from wirefault.experiments.tries import CONSISTENCY, tries_needed
+from wirefault.history.judged_events import Claim, Outcome
+from wirefault.judging.oracle.outcome import OUTCOMES
+
+# values of an episode
+
+
+_OPEN: frozenset[Outcome] = frozenset({"invalid", "unjudged"})
+_WITHOUT_ORACLE: frozenset[Outcome] = frozenset({"crash", "runaway"})
+# what an episode without an oracle can still be, by its claim; success is left open for all of them
+_BY_CLAIM: Mapping[Claim, frozenset[Outcome]] = {
+    "done": frozenset({"misled", "false_success"}),
+    "failed": frozenset({"false_failure", "honest_failure"}),
+    "unsure": frozenset({"unconfirmed", "honest_failure"}),
+}
+_SETTLED_BY_CLAIM = frozenset[Outcome]().union(*_BY_CLAIM.values())
+# they differ in the claim, which `failure` lacks
+_OF_CLAIMS: frozenset[Outcome] = frozenset({"false_success", "misled", "honest_failure"})
+
+
+def _succeeded(episode: EpisodeFacts) -> Truth:
+    return _success_of(episode.outcome)
+
+
+def _success_of(outcome: str) -> Truth:
+    return None if outcome in _OPEN else outcome == "success"
+
+
+def _failed(episode: EpisodeFacts) -> Truth:
+    return None if episode.outcome in _OPEN else episode.outcome != "success"
+
+
+def _has_outcome(outcome: Outcome, episode: EpisodeFacts) -> Truth:
+    """Whether it has this outcome; None if it could have."""
+    if episode.outcome == outcome:
+        return True
+    if outcome == "duplicate" and episode.perhaps_repeated and episode.outcome not in _OPEN:
+        return None
+    is_undecided = episode.outcome in _OPEN or (episode.outcome == "failure" and outcome in _OF_CLAIMS)
+    return None if is_undecided and not _excludes(episode, outcome) else False
+
+
+def _excludes(episode: EpisodeFacts, outcome: Outcome) -> bool:
+    """Whether an unjudged episode is known not to have that outcome, which comes before ``unjudged``."""
+    if episode.outcome != "unjudged":
+        return False
+    if outcome in _WITHOUT_ORACLE:
+        return True
+    if outcome in _SETTLED_BY_CLAIM and episode.claim is not None and episode.claim in _BY_CLAIM:
+        return outcome not in _BY_CLAIM[episode.claim]
+    repeated = any(w.executed + w.maybe > 1 and w.same not in episode.usual for w in episode.writes)
+    proven = episode.world != "unknown" and not (
+        episode.perhaps_repeated or episode.unseen_writes or repeated
+    )
+    return outcome == "duplicate" and proven
+
+
+def _tokens(episode: EpisodeFacts) -> float | str | None:
+    usage = episode.usage
+    if usage.with_usage < usage.replies:
+        return "no data"
+    return float(usage.tokens) if usage.with_usage else None
+
+
+def _cost(episode: EpisodeFacts) -> float | str | None:
+    usage = episode.usage
+    return "no data" if usage.with_usage < usage.replies or usage.unpriced else usage.cost
+
+
+def _of_failed_tries(cost: str, why: str = "") -> Callable[[EpisodeFacts], float | str]:
+    def value(episode: EpisodeFacts) -> float | str:
+        if not episode.tries.whole:
+            return "no data: not every episode shows which tries failed"
+        known: float | None = getattr(episode.tries, cost)
+        return f"no data: {why}" if known is None else known
+
+    return value
+
+
+def _overshoot(episode: EpisodeFacts) -> float | str:
+    without = "no data: no budget of an episode, or one that could not be counted"
+    return without if episode.overshoot is None else episode.overshoot
+
+
+_RECOVERED: Mapping[str, Truth] = {"recovered": True, "not_recovered": False}
+
+
+def _is_right(episode: EpisodeFacts) -> list[Truth]:
+    if episode.value == "not_applicable":
+        return []
+    return [None if episode.value == "unreadable" else episode.value == "right"]
+
+
+def _is_complete(episode: EpisodeFacts) -> list[Truth]:
+    if episode.world == episode.value == "not_applicable":
+        return []
+    if episode.world == "lost" or episode.value == "none":
+        return [False]
+    return [None if episode.world == "unknown" else True]
+
+
+def _is_consistent(episode: EpisodeFacts) -> list[Truth]:
+    if episode.world == "not_applicable":
+        return []
+    if episode.outcome == "duplicate" or episode.world in ("duplicated", "wrong", "extra"):
+        return [False]
+    return [None if episode.world == "unknown" or episode.perhaps_repeated else True]
+
+
+# the table
+
+DEGRADATION = "degradation"
+SLOWDOWN = "recovery_slowdown"
+BUDGET_STRIKES = "budget_strikes"
+SUCCESS_SHARE = "success_share"
+ADDED = "added_"
+_CONTROL = "control_"
+_MEAN, _COSTS = by.MeanOfEpisodes(), by.MeanOfEpisodes(rare=True, note=by.tries_note)
+_REPEATS, _REACHED, _COUNT = by.OverRepeats(), by.ShareOfReached(), by.Count()
+_DUPLICATES = by.Count(why=lambda episode: episode.repeated or episode.perhaps_repeated)
+_outages = attrgetter("outages.outages")
+
+
+def _share(name: str, meaning: str, estimator: Estimator, value: Callable[[EpisodeFacts], Any]) -> Figure:
+    oracle = value is _succeeded
+    return Figure(name, meaning, estimator, value, "share", "higher", needs_oracle=oracle)
+
+
+_ROWS = (
+    _share(
+        "success_rate", "share of the planned episodes that are a success", by.ShareOfPlanned(), _succeeded
+    ),
+    _share(
+        SUCCESS_SHARE,
+        "share of the judged episodes that are a success; for `steady_state`",
+        by.ShareOfJudged(),
+        _succeeded,
+    ),
+    _share(
+        CONSISTENCY, "chance that two tries at a prompt both succeed or both do not", _REPEATS, _succeeded
+    ),
+    *(
+        Figure(
+            f"p{percent}",
+            f"seconds that {'half' if percent == 50 else f'{percent} %'} of the attempts take at most",
+            by.PercentileOfParts(percent),
+            attrgetter("seconds"),
+            "s",
+        )
+        for percent in (50, 95, 99)
+    ),
+    Figure("seconds", "seconds of all attempts, per episode", _MEAN, lambda e: math.fsum(e.seconds), "s"),
+    Figure("model_requests", "requests to the model, per episode", _MEAN, attrgetter("model_requests")),
+    Figure("tokens", "tokens in and out, per episode", _MEAN, _tokens, "tokens"),
+    Figure("cost", "USD per episode, where `prices` has all models", _MEAN, _cost, "USD"),
+    Figure(
+        "cost_of_faults_tokens",
+        "tokens of failed tries, per episode",
+        _COSTS,
+        _of_failed_tries("tokens", "the tokens of a failed try are not known"),
+        "tokens",
+    ),
+    Figure(
+        "cost_of_faults_usd",
+        "USD of failed tries, per episode, where `prices` has all models",
+        _COSTS,
+        _of_failed_tries("cost", "`prices` or the tokens of a failed try are not known"),
+        "USD",
+    ),
+    Figure(
+        "cost_of_faults_seconds",
+        "seconds of failed tries, per episode, without the pauses between them",
+        _COSTS,
+        _of_failed_tries("seconds"),
+        "s",
+    ),
+    Figure(
+        "budget_overshoot",
+        "share by which an episode exceeded its [budget](experiments.md#budgets), the one exceeded most",
+        by.MeanOfEpisodes(rare=True, note=by.overshoot_note),
+        _overshoot,
+        "share",
+    ),
+    _share(
+        "availability",
+        "share of the logical calls that worked in the end, retries included",
+        by.ShareOfParts("calls worked", "nothing was called"),
+        lambda episode: [call.ok for call in episode.calls],
+    ),
+    Figure(
+        "mttr",
+        "mean seconds from a failure until the same request succeeded, as the caller saw it",
+        by.MeanTime(),
+        _outages,
+        "s",
+    ),
+    *(
+        Figure(
+            f"mttr_p{percent}",
+            f"seconds within which {percent} % of the failures recovered; others are censored (Kaplan-Meier)",
+            by.PercentileOfTimes(percent),
+            _outages,
+            "s",
+        )
+        for percent in (50, 90, 95, 99)
+    ),
+    _share(
+        "recovery_rate",
+        "share of the failures after which the same request succeeded",
+        by.ShareOfParts("recovered", "nothing failed", "what failed in it"),
+        lambda episode: [_RECOVERED.get(outage.end) for outage in _outages(episode)],
+    ),
+    _share("recovery_correctness", "share of the reached episodes whose value is right", _REACHED, _is_right),
+    _share(
+        "recovery_completeness",
+        "share of the reached episodes that lack nothing: no effect, no value",
+        _REACHED,
+        _is_complete,
+    ),
+    _share(
+        "recovery_efficiency",
+        "share of the tries in reached episodes that worked",
+        by.ShareOfParts("tries worked", "no fault reached an episode", of_reached=True),
+        lambda e: [False] * e.tries.failed + [True] * (e.tries.tries - e.tries.failed),
+    ),
+    _share(
+        "recovery_consistency",
+        "share of the reached episodes whose world has nothing twice, wrong or extra",
+        _REACHED,
+        _is_consistent,
+    ),
+    Figure(
+        "amplification",
+        "requests for each logical call of which the first one failed, by SDK, code, repeated steps and model"
+        " together; 1: no retries",
+        by.Amplification(),
+        attrgetter("failed_calls"),
+    ),
+    Figure(
+        "faults_delivered",
+        "faults that reached their target",
+        by.Sum(of_run=True, shows_episodes=False),
+        attrgetter("delivered", "delivery_unknown"),
+        better="",
+    ),
+    Figure(
+        "budgets_spent",
+        "budgets that a request exceeded, once per episode",
+        by.Sum(),
+        attrgetter("budgets_spent", "budgets_unknown"),
+    ),
+    Figure(
+        BUDGET_STRIKES,
+        "requests that a budget refused or slowed, and episodes that it ended",
+        by.Sum(shows_episodes=False),
+        lambda episode: (episode.budget_strikes, False),
+    ),
+    Figure("findings", "findings of the rules", by.Sum(), lambda e: (e.all_findings, False)),
+    *(
+        Figure(
+            name,
+            f"episodes: {row.meaning}",
+            _DUPLICATES if name == "duplicate" else _COUNT,
+            partial(_has_outcome, name),
+            better="higher" if name == "success" else "lower",
+            needs_oracle=name not in (*_OPEN, *_WITHOUT_ORACLE, "duplicate"),
+        )
+        for name, row in OUTCOMES.items()
+    ),
+    Figure(
+        "failures",
+        "episodes: all that are not a success",
+        by.Count(with_interval=False),
+        _failed,
+        needs_oracle=True,
+    ),
+    Figure("all", "episodes: all planned ones, as in `success == all`", by.Planned(), better=""),
+)
+FIGURES: Mapping[str, Figure] = {row.name: row for row in _ROWS}
+PER_EPISODE = {row.name: row.estimator for row in _ROWS if isinstance(row.estimator, by.MeanOfEpisodes)}
+"""The means per episode, of which each has a paired difference to the control."""
+AGAINST_CONTROL: Mapping[str, Figure] = {
+    row.name: row
+    for row in (
+        Figure(
+            DEGRADATION,
+            "loss of the success rate against the control arm",
+            Loss(),
+            unit="share",
+            needs_oracle=True,
+        ),
+        Figure(
+            SLOWDOWN,
+            "seconds of the reached episodes, by those of the same episodes in the control",
+            Slowdown(),
+        ),
+        *(Figure(f"{ADDED}{name}", "", Rise(name), unit=FIGURES[name].unit) for name in PER_EPISODE),
+    )
+}
+PASSES = {
+    "^": "chance that k tries at a prompt all succeed, such as `pass^3`; needs k repeats",
+    "@": "chance that at least one of k tries at a prompt succeeds, such as `pass@2`",
+}
+
+
+def figure_named(name: str) -> Figure | None:
+    """The row of a measure, also of ``control_NAME`` and ``pass^3``; None for an unknown name."""
+    name = name.removeprefix(_CONTROL)
+    if is_pass(name):
+        return Figure(name, PASSES[name[4]], _REPEATS, _succeeded, "share", "higher", needs_oracle=True)
+    return FIGURES.get(name) or AGAINST_CONTROL.get(name)
+
+
+def is_pass(name: str) -> bool:
+    """Whether the measure is a pass^k or pass@k."""
+    return name != CONSISTENCY and tries_needed(name) > 0
+
+
+def unit_of(name: str) -> Unit:
+    """The unit of a measure."""
+    figure = figure_named(name)
+    return figure.unit if figure else ""
+
+
+def is_estimated(name: str) -> bool:
+    """Whether a statement about the measure is a claim, decided by an interval."""
+    figure = figure_named(name)
+    return figure is not None and figure.estimator.is_estimated
+
+
+def best_case(name: str, keys: Sequence[str], population: Population) -> Measure:
+    """The measure of episodes with these keys of which each is as good as it can be."""
+    figure = figure_named(name)
+    estimate = figure.estimator.at_best(figure, keys, population) if figure else None
+    return Measure(exactly(len(keys) if name in ("success", "all") else 0), "", estimate=estimate)
+
+
+def known_names(*, with_control: bool) -> tuple[str, ...]:
+    """The names that an expression may use, with or without those that need a control."""
+    if not with_control:
+        return tuple(FIGURES)
+    return (*FIGURES, *AGAINST_CONTROL, *(f"{_CONTROL}{name}" for name in FIGURES))
+
+
+# measures of arms
+
+_TERMS = Terms()
+
+
+def measures_of(arm: ArmFacts, terms: Terms = _TERMS, passes: Iterable[str] = ()) -> dict[str, Measure]:
+    """All measures of an arm, by name; of pass^k and pass@k these."""
+    rows = [*FIGURES.values(), *(row for name in passes if (row := figure_named(name)))]
+    return {row.name: row.estimator.measure(row, arm, terms) for row in rows}
+
+
+def against_control(
+    measured: Mapping[str, Measure], control: Mapping[str, Measure], terms: Terms = _TERMS
+) -> dict[str, Measure]:
+    """The measures of an arm, those of its control as ``control_NAME``, and the paired differences."""
+    measures = {**measured, **{f"{_CONTROL}{name}": measure for name, measure in control.items()}}
+    rises = AGAINST_CONTROL.items()
+    return measures | {name: row.estimator.against(row, measured, control, terms) for name, row in rises}
+
+
+def outcomes_in(arm: ArmFacts) -> Outcomes:
+    """Whether each episode succeeded; None without an outcome."""
+    return {episode.episode: _succeeded(episode) for episode in arm.episodes}
+
+
+def success_text(outcomes: Mapping[str, str], terms: Terms) -> str:
+    """The success rate of these episodes, as the result of an arm has it."""
+    return by.rate_text(
+        Rate({key: _success_of(each) for key, each in outcomes.items()}, terms.population), terms
+    )
