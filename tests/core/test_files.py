@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from tests.core.hostile import TRAPS, VICTIM, victim_of
+from tests.support import PATIENCE_S
+from wirefault.core import files
 from wirefault.core.files import (
     UnsafeFileError,
     _expected_owners,
@@ -183,3 +186,15 @@ def test_state_folder_ignores_spelling_of_path(home: Path) -> None:
     (home / "link").symlink_to(home / "state")
     assert private_file(home / "link", ".lock") == private_file(home / "state", ".lock")
     assert private_file(home / "other", ".lock") != private_file(home / "state", ".lock")
+
+
+def test_pipe_as_input_needs_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "PIPE_BOUND_S", 0.01)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"without data for 0\.01 s.*pipe"):
+        files.read_input(tmp_path / "pipe")
+    monkeypatch.setattr(files, "PIPE_BOUND_S", PATIENCE_S)
+    writer = Thread(target=(tmp_path / "pipe").write_text, args=["SEED=1\n"])
+    writer.start()
+    assert files.read_input(tmp_path / "pipe") == "SEED=1\n"
+    writer.join()

@@ -249,6 +249,13 @@ def test_all_wrong_keys_are_named_at_once():
     assert all(line.startswith("agent/config.json: ") for line in message.splitlines())
 
 
+def test_names_at_most_some_of_many_wrong_keys():
+    config({"settings": {f"key{number}": 1 for number in range(1000)}})
+    with pytest.raises(SettingsError) as caught:
+        load_configuration({})
+    assert len(str(caught.value).splitlines()) == 20
+
+
 def test_similar_lab_keys_are_accepted_or_named():
     config(
         {

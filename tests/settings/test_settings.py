@@ -157,6 +157,13 @@ def test_installation_variables_are_allowed_in_dotenv(tmp_path, name):
     assert dotenv(tmp_path, f"{name}=x")[1] == {name: "x"}
 
 
+def test_reference_in_dotenv_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setenv("OUTER", "7")
+    text = "SEED=${OUTER}\nLAB_ID=a${SEED}${SEED:-x}${NONE}${NONE:-b}\nLOGS_DIR='${SEED}'\nA\n"
+    source, others = dotenv(tmp_path, text)
+    assert (source.values, others) == ({"seed": "7"}, {"LAB_ID": "a77b", "LOGS_DIR": "7"})
+
+
 def test_missing_dotenv_is_empty(tmp_path):
     source, others = from_dotenv(tmp_path / ".env")
     assert (source.values, others) == ({}, {})
@@ -185,6 +192,9 @@ def test_misspelt_dotenv_name_is_ignored_with_remark(tmp_path, name, meant):
         ("SEED=1\nTOXIC_PROB 0.5", r":2: not NAME=value$"),
         ("=secret", r":1: not NAME=value$"),
         (b"SEED=\xff", "not UTF-8"),
+        ("A=x\n" * 30_000, ": too large: at most"),
+        ("A0=xxxxxxxxxx\n" + "".join(f"A{n}={f'${{A{n - 1}}}' * 9}\n" for n in range(1, 20)), ": too large"),
+        ("A=" + "${" * 30_000, ": too large: .* and 1000 such references$"),
     ],
 )
 def test_bad_dotenv_error_names_place(tmp_path, text, message):

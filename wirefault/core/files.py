@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ _NOT_FOLLOWED = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ROOT_USER = 0
 _MAX_DEPTH = 64
 MAX_INPUT_BYTES = 32_000_000  # of one file that the user wrote: a longer one takes minutes to parse
+PIPE_BOUND_S = 5
 
 
 class UnsafeFileError(UserError, OSError):
@@ -266,11 +268,25 @@ def read_input(path: Path, encoding: str = "utf-8") -> str:
 
 def read_input_bytes(path: Path) -> bytes:
     """Read a file of the user's. Raises ``OSError``, also if it is larger than ``MAX_INPUT_BYTES``."""
-    with path.open("rb") as file:
+    with open(path, "rb", opener=_open_input) as file:
         data = file.read(MAX_INPUT_BYTES + 1)
     if len(data) > MAX_INPUT_BYTES:
         raise OSError(errno.EFBIG, f"larger than {MAX_INPUT_BYTES // 1_000_000} MB", str(path))
     return data
+
+
+def _open_input(path: str, flags: int) -> int:
+    """Open a file. Raises ``OSError`` for a named pipe into which no program writes."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK)
+    is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    if is_pipe and not path.startswith(("/dev/", "/proc/")):  # as a shell's <(...), whose writer may be slow
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN)
+        if not ready.poll(PIPE_BOUND_S * 1000):
+            os.close(descriptor)
+            raise OSError(errno.ETIMEDOUT, f"a pipe without data for {PIPE_BOUND_S} s", path)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def write_whole(path: Path, data: bytes) -> None:

@@ -10,14 +10,15 @@ import io
 import json
 import os
 import secrets
+from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from dotenv import dotenv_values
 from dotenv.parser import parse_stream
+from dotenv.variables import parse_variables
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -54,6 +55,10 @@ _KNOWN = (*map(str.upper, NAMES), *INSTALLATION_VARIABLES)
 # similarity, from 0 to 1, above which a name counts as a misspelt known one
 _SLIP = 0.88
 _MAX_NAMED = 5
+_MAX_WRONG_KEYS = 20
+_MAX_DOTENV = 100_000
+"""Characters of a ``.env`` file, and of all its values with their references replaced."""
+_MAX_REFERENCES = 1000
 
 
 @dataclass(frozen=True)
@@ -152,9 +157,9 @@ def from_dotenv(path: Path) -> tuple[Source, dict[str, str]]:
     others: dict[str, str] = {}
     for name, value in _dotenv_values(path).items():
         if name.lower() in NAMES:
-            settings[name.lower()] = value or ""
+            settings[name.lower()] = value
         elif _is_of_installation(name):
-            others[name] = value or ""
+            others[name] = value
     return Source(str(path), {name: value for name, value in settings.items() if value}), others
 
 
@@ -186,7 +191,7 @@ def _is_slip(name: str) -> bool:
     return bool(get_close_matches(name, _KNOWN, n=1, cutoff=_SLIP))
 
 
-def _dotenv_values(path: Path) -> dict[str, str | None]:
+def _dotenv_values(path: Path) -> dict[str, str]:
     """Return the file's variables; none without a file. Raises for a line that dotenv would skip.
 
     The error does not quote the line, since it may contain a secret.
@@ -199,10 +204,27 @@ def _dotenv_values(path: Path) -> dict[str, str | None]:
         raise SettingsError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: not UTF-8 text") from None
+    if len(text) > _MAX_DOTENV or text.count("${") > _MAX_REFERENCES:
+        raise _too_large_dotenv(path)
+    values: dict[str, str] = {}
+    known, size = ChainMap(values, os.environ), 0
     for binding in parse_stream(io.StringIO(text)):
         if binding.error:
             raise SettingsError(f"{path}:{binding.original.line}: not NAME=value")
-    return dotenv_values(stream=io.StringIO(text))
+        if binding.key is not None:
+            parts = parse_variables(binding.value) if binding.value else ()
+            value = "".join(part.resolve(known) for part in parts)
+            if (size := size + len(value)) > _MAX_DOTENV:
+                raise _too_large_dotenv(path)
+            values[binding.key] = value
+    return values
+
+
+def _too_large_dotenv(path: Path) -> SettingsError:
+    return SettingsError(
+        f"{path}: too large: at most {_MAX_DOTENV} characters, also with each ${{NAME}} replaced, and"
+        f" {_MAX_REFERENCES} such references"
+    )
 
 
 _INTERVALS = (
@@ -282,6 +304,8 @@ class ConfigFile(_Section):
                     Address.parse(value)
                 except ValueError as error:
                     wrong.append(f"{name}.{key}: {error}")
+            if len(wrong) == _MAX_WRONG_KEYS:
+                break
         if wrong:
             raise ValueError("\n".join(wrong))
         return section
