@@ -350,6 +350,12 @@ def test_extra_order_names_who_repeated_it(between: list[Event], by: str) -> Non
     assert text.endswith(f"; it was sent again {by}")
 
 
+def test_order_for_a_call_of_an_unknown_tool_is_not_the_models() -> None:
+    renamed = model_request(-0.5, fault=fault_met("unknown_tool", id="f"))
+    [text] = compared(renamed, order(), model_request(0.5, '{"messages": [1]}'), order(1), answer())[1]
+    assert text.endswith("; the subject made one of them for a call of an unknown tool")
+
+
 def test_extra_order_leaves_open_who_repeated_it() -> None:
     """No request shows that it asks a model, but one in between may."""
     text = compared(order(), request(0.5, target="/ask", link="llm"), order(1), answer())[1][0]

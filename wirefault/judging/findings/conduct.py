@@ -55,7 +55,7 @@ class CallCount:
     most_of_one: int  # the largest number of executions with the same contents
     reported: int  # executions named in findings about repeated writes
     failures_seen: bool  # the caller saw the failure of every request that was not executed
-    repeated: str  # who sent further executions, as the end of a clause; empty if unknown
+    repeated: str  # a clause: who sent further executions; empty if unknown
     ids: tuple[str, ...]
 
 
@@ -202,9 +202,24 @@ def _counted(trace: EpisodeTrace, call: str, group: Sequence[Write], reported: s
         most_of_one=max(by_same.values(), default=min(len(keys), 1)),
         reported=sum(not reported.isdisjoint(write.seen.ids) for write in executed),
         failures_seen=all(_failure_was_seen(write) for write in group if write.fate == "refused"),
-        repeated=repeated_text(trace, _repetitions(trace, group)),
+        repeated=_repeated(trace, group),
         ids=tuple(dict.fromkeys(ids)),
     )
+
+
+def _repeated(trace: EpisodeTrace, group: Sequence[Write]) -> str:
+    """A clause on who sent further executions; empty if unknown."""
+    if any(write.fate == "executed" and _called_by_unknown_name(trace, write.seen) for write in group):
+        return "the subject made one of them for a call of an unknown tool"
+    by = repeated_text(trace, _repetitions(trace, group))
+    return f"it was sent again {by}" if by else ""
+
+
+def _called_by_unknown_name(trace: EpisodeTrace, request: Request) -> bool:
+    """Whether the last model's reply before it calls, by a fault, a tool that the subject does not have."""
+    earlier = [r for r in trace.requests if r.attempt == request.attempt and r.end <= request.start]
+    model = next((other for other in reversed(earlier) if other.may_ask_model), None)
+    return model is not None and "unknown_tool" in model.fault_kinds
 
 
 def _failure_was_seen(write: Write) -> bool:

@@ -89,7 +89,7 @@ def _extra(conduct: Conduct, usual: dict[str, CallCount], episodes: int) -> Iter
         if before is None and more <= _left_undone(conduct, usual):
             continue  # it may replace a usual one
         often = f"{times(normal) if normal else 'never'} in each of {episodes} control episodes"
-        who = f"; it was sent again {count.repeated}" if count.repeated else ""
+        who = f"; {count.repeated}" if count.repeated else ""
         text = f"{count.name} was executed {times(count.executed)}, but {often}{who}"
         certain = count.most_of_one > max(most_of_one, 1) or more > 1
         if not certain and count.most_of_one <= max(most_of_one, 1):
@@ -328,7 +328,8 @@ EXTRA_WRITES = RuleText(
     fires=(
         "A call that changes state was executed more often than in every control episode of the prompt. The "
         "finding names who repeated it if the records show it: the client, its SDK, the model that was asked "
-        "in between, or a repeated step. `risky` if only one more was executed and its contents differ."
+        "in between, a repeated step, or the subject that made it for a call of an unknown tool. `risky` if "
+        "only one more was executed and its contents differ."
     ),
     silent=(
         _CONTROL,
