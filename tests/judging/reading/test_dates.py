@@ -10,6 +10,7 @@ from wirefault.judging.reading.dates import days_in, normalised_clock, normalise
         *(
             "March 12th, 2026",
             "the 12th of March 2026",
+            "the 12th day of March 2026",
             "12. März 2026",
             "12 de marzo de 2026",
             "12 mars 2026",

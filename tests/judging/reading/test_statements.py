@@ -85,6 +85,7 @@ def test_duration_states_its_number() -> None:
     ("number", "unit", "text", "world"),
     [
         (8.4, "celsius", "It is 15.2 °C... wait, no, 8.4 °C.", "as_asked"),
+        (45, "minutes", "30 minutes... no wait, three quarters of an hour.", "unknown"),
         (8.4, "celsius", "8.4 °C. Wait, no. I have to look again.", "unknown"),
         (8.4, "celsius", "The temperature fell by 8.4 °C.", "unknown"),
         (8.4, "celsius", "Wind 3.2 m/s at 30 degrees, 8.4 °C.", "as_asked"),

@@ -345,8 +345,11 @@ def decided(low: str, candidates: list[Candidate], wants_year: bool) -> Stated:
     corrected = [each for each in affirmed if each.quantity.start >= correction]
     if correction and corrected:
         affirmed = corrected
-    elif affirmed and all(each.quantity.end <= retraction for each in affirmed):  # retracted and not replaced
-        return "unreadable" if any(each.right for each in candidates) else "wrong"
+    elif affirmed and all(each.quantity.end <= retraction for each in affirmed):  # retracted
+        replaced = any(
+            word[0] in unit_words() for word in islice(_WORD.finditer(low, retraction), _MAX_MENTIONS)
+        )
+        return "unreadable" if replaced or any(each.right for each in candidates) else "wrong"
     if not affirmed:
         return _of_unaffirmed(low, candidates)
     front = [each for each in affirmed if not is_background(low, each.quantity.start, each.quantity.end)]

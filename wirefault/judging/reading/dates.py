@@ -23,7 +23,7 @@ _YEAR_LAST = LazyPattern(r"(?<![\w-])(\d{1,2})([-/.])\s?(\d{1,2})\2\s?(\d{4}|\d{
 _COMPACT = LazyPattern(r"(?<!\w)(20\d{2})(\d{2})(\d{2})(?!\w)")
 _EAST_ASIAN = LazyPattern(r"(?:(\d{4})\s?[年년]\s?)?(\d{1,2})\s?[月월]\s?(\d{1,2})\s?[日일号]")
 _ORDINAL = r"(?:st|nd|rd|th|er|\.|º|°|ª|o)?"
-_OF = r"(?:\s+(?:of|de|del|di)\s+|[\s.,-]+)"
+_OF = r"(?:\s+(?:day\s+of|of|de|del|di)\s+|[\s.,-]+)"
 _DAY_FIRST = LazyPattern(
     rf"(?<![\w.])(\d{{1,2}}){_ORDINAL}{_OF}(?:the\s+)?([^\W\d_]{{3,14}})\b\.?(?:(?:,|\s+of|\s+de|\s+del)?[\s-]+(\d{{4}})(?!\d))?"
 )
