@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -140,11 +140,12 @@ def gateway(
     links: Links | None = None,
     intercepts: bool | None = None,
     wiring: Mapping[str, Any] | None = None,
+    run: Callable[[Coroutine[Any, Any, None]], None] = uvloop.run,
     **upstreams: Address,
 ) -> Iterator[Lab]:
     """A running gateway; links without an upstream get one that refuses connections.
 
-    ``intercepts``: its links are for TLS; by default the test's ``transport`` decides.
+    ``intercepts``: its links are for TLS; by default the test's ``transport`` decides. ``run`` runs its loop.
     """
     intercepts = TRANSPORT.get() == "tls" if intercepts is None else intercepts
     links = lab_links() if links is None else links
@@ -186,7 +187,7 @@ def gateway(
         ready.append(lambda: loop.call_soon_threadsafe(server.stop))
         await server.serve()
 
-    thread = threading.Thread(target=uvloop.run, args=(serve(),))
+    thread = threading.Thread(target=run, args=(serve(),))
     thread.start()
     lab = Lab(folder, topology)
     until(lambda: ready, "the gateway")
