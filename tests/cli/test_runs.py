@@ -46,9 +46,11 @@ def test_list_takes_worst_finding_and_agent_from_the_ends_of_a_history(folder: P
     file = folder / "logs" / "runs" / OLD / "agent-0.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     without = listed_run(folder / "logs", OLD, is_saved=False)
-    assert (without.verdict, without.worst) == ("completed", "-")  # of a version that did not record it
+    assert (without.verdict, without.worst) == ("no verdict", "-")  # of a version that did not record it
     assert without.tested.startswith("langchain agent")
-    recorded = lines[-2].replace(b'"toxics_left":0', b'"toxics_left":0,"worst":"risky: hasty_retry"')
+    recorded = lines[-2].replace(
+        b'"toxics_left":0', b'"toxics_left":0,"worst":"risky: hasty_retry","word":"risk found"'
+    )
     file.write_bytes(b"".join([*lines[:-2], recorded, b"x" * 5_000_000 + b"\n", recorded]))
     risky = listed_run(folder / "logs", OLD, is_saved=False)
     assert (risky.verdict, risky.worst) == ("risk found", "risky: hasty_retry")

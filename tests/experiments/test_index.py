@@ -33,7 +33,7 @@ def test_each_experiment_is_listed_with_verdict_or_none(saved: SavedExperiment) 
         run = listed_run(logs, own, is_saved=True)
         return run.verdict, run.worst, run.title
 
-    assert saved_ids(logs) == [own] and status() == ("none yet", "-", "On paper")
+    assert saved_ids(logs) == [own] and status() == ("no verdict", "-", "On paper")
     run_on_paper(saved, PaperEngine())
     assert status() == ("unknown", "none", "On paper")  # no fault was met
     (saved.folder / "verdict.json").write_text("{", encoding="utf-8")

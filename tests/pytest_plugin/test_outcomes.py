@@ -36,7 +36,7 @@ def order(shop):
         except requests.ConnectionError:
             pass
 
-LOST = [{"fault": "lose_reply", "when": ONCE}]
+LOST = [{"id": "lost", "fault": "lose_reply", "when": ONCE}]
 
 @pytest.mark.wirefault(faults=[{"fault": "unavailable", "when": ONCE}])
 def test_retry(shop):
@@ -203,19 +203,27 @@ def test_junit_file_has_the_verdict(session: Session) -> None:
     properties = session.cases["test_blind_retry"].properties
     assert properties["wirefault_verdict"] == "failed"
     assert properties["wirefault_seed"] == "7"
-    assert properties["wirefault_faults"] == "fault lose_reply: eligible 2, met 1, injected 1"
+    assert properties["wirefault_faults"] == "fault lost: lose_reply: eligible 2, met 1, injected 1"
     assert "wirefault_verdict" not in session.cases["test_plain"].properties
 
 
 def test_list_and_show_say_what_the_test_did(session: Session, suite: Path) -> None:
     logs = suite / ".wirefault" / "logs"
     rows = {row.tested: row for row in (listed_run(logs, name, is_saved=False) for name in lone_runs(logs))}
-    harmful, fine = rows["test_agent.py::test_blind_retry"], rows["test_agent.py::test_retry"]
-    assert (harmful.verdict, harmful.worst) == ("harm found", "harmful: write_repeated")
-    assert (fine.verdict, fine.worst) == ("completed", "none")
-    run = session.cases["test_blind_retry"].properties["wirefault_run"]
-    output = CliRunner().invoke(main, ["show", run, "--out", str(suite)]).output
-    assert "worst finding: harmful: write_repeated: POST /orders was sent again" in output
+    words = {
+        "test_blind_retry": ("harm found", "harmful: write_repeated", "failed"),
+        "test_retry": ("nothing harmful found", "none", "passed"),
+        "test_own_assertion": ("crash", "none", "failed"),
+        "test_no_call": ("unknown", "none", "unknown"),
+    }
+    for name, (word, worst, verdict) in words.items():
+        row, properties = rows[f"test_agent.py::{name}"], session.cases[name].properties
+        assert (row.verdict, row.worst, properties["wirefault_verdict"]) == (word, worst, verdict)
+        run = properties["wirefault_run"]
+        output = CliRunner().invoke(main, ["show", run, "--out", str(suite)]).output
+        assert f"\nverdict: {word}\n" in output and (worst == "none" or f"worst finding: {worst}" in output)
+        page = CliRunner().invoke(main, ["report", run, "--out", str(suite), "--md", "-"]).output
+        assert page.startswith(f"## Wirefault: {word}")
 
 
 REPEATED = """

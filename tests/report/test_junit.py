@@ -22,6 +22,7 @@ def test_hostile_characters_leave_readable_xml(character: str) -> None:
         judged=SimpleNamespace(checks=[check]),
         arms=[],
         timing={},
+        run_summary=None,
     )
     root = ElementTree.fromstring(junit([cast(ExperimentResult, result)]).partition("?>")[2])
     case = root.find("testsuite/testcase")

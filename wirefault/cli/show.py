@@ -40,6 +40,7 @@ def show_command(
     """
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import audit_findings
+    from wirefault.judging.ending import run_word
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
     from wirefault.report.timeline import timeline_of
@@ -56,6 +57,8 @@ def show_command(
     recorded, evidence = recording.arm(arm), recording.evidence
     if episode is None:
         _list_episodes(recorded, _findings_of(recording, recorded), as_json=as_json)
+        if (saved := recording.experiment) is None or (saved.plan.is_plain_run and not is_audit(saved)):
+            click.echo(f"verdict: {run_word(recorded.summary)}", err=as_json)
         click.echo(f"evidence: {evidence.text}", err=as_json)
         return
     key = recorded.episode_named(episode)

@@ -23,6 +23,7 @@ from wirefault.core.files import folders_in, names_in, read_shared, read_shared_
 from wirefault.history.events import RunFinished, RunStarted
 from wirefault.history.lines import BaseEvent, event_start
 from wirefault.history.reader import LIVE
+from wirefault.judging.ending import NO_VERDICT
 
 PLAN, VERDICT = "plan.json", "verdict.json"
 PAGES = "pages"
@@ -202,7 +203,7 @@ class ListedRun:
     """A run or an experiment in a list, by what was recorded when it ended."""
 
     verdict: str
-    """Of the hypothesis; without one, whether harm or a risk was found; ``none yet`` before the end."""
+    """Of the hypothesis; without one, what the run showed, see ``judging.ending``."""
     worst: str
     """Severity and rule of the worst finding; ``none``, or ``-`` if it is not known."""
     tested: str
@@ -216,8 +217,7 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
     tested = begun.subject if begun else "-"
     if not is_saved:
         prompts = f"{begun.prompts} prompt{'s' * (begun.prompts != 1)}" if begun else "-"
-        completed = "none yet" if end is None else "completed" if end.completed else "ended early"
-        return _in_words(completed, end.worst if end else None, tested, prompts)
+        return _in_words(end.word if end else "", end.worst if end else None, tested, prompts)
     folder = logs / "experiments" / name
     try:
         title = str(read_document(logs, folder / PLAN)["experiment"]["title"])
@@ -229,14 +229,11 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
         stored = StoredVerdict(title)
     except (OSError, ValueError) as error:
         return ListedRun("unreadable", "-", tested, f"{VERDICT}: {error}")
-    return _in_words(stored.verdict or "none yet", stored.worst, tested, title)
+    return _in_words(stored.verdict or "", stored.worst, tested, title)
 
 
 def _in_words(verdict: str, worst: str | None, tested: str, title: str) -> ListedRun:
-    if verdict in ("completed", "ended early"):  # no hypothesis decides
-        severity = (worst or "").partition(":")[0]
-        verdict = {"harmful": "harm found", "risky": "risk found"}.get(severity, verdict)
-    return ListedRun(verdict, "-" if worst is None else worst or "none", tested, title)
+    return ListedRun(verdict or NO_VERDICT, "-" if worst is None else worst or "none", tested, title)
 
 
 class _Begun(Struct):
@@ -249,7 +246,7 @@ class _Begun(Struct):
 class _Ended(Struct):
     """The fields of ``RunFinished`` that a list shows."""
 
-    completed: bool
+    word: str = ""
     worst: str | None = None
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,8 @@ from wirefault.experiments.verdict import (
     unwatched_bounds,
 )
 from wirefault.experiments.watch import Watch
-from wirefault.judging.ending import FailOn, run_ending
-from wirefault.judging.summary import summarise
+from wirefault.judging.ending import FailOn, run_ending, run_word
+from wirefault.judging.summary import Summary, summarise
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -47,7 +48,6 @@ _CODES: dict[ExperimentVerdict, int] = {
     "unknown": UNKNOWN,
     "aborted": UNKNOWN,
 }
-_WITHOUT: Mapping[str | None, str] = {None: "it did not complete", "completed": "it has no hypothesis"}
 
 
 @dataclass
@@ -74,7 +74,7 @@ class ExperimentResult:
     def can_be_resumed(self) -> bool:
         """Whether it ended early; an aborted one cannot be resumed."""
         if self.judged is None:
-            return self._without_verdict is None
+            return bool(self.code) or not self.plan.is_plain_run
         return not self.is_whole and self.judged.verdict != "aborted"
 
     @property
@@ -86,7 +86,14 @@ class ExperimentResult:
         """The exit code; without a hypothesis, what was found decides, see ``judging.ending``."""
         if self.code or not self.plan.is_plain_run:
             return self.code
-        return run_ending(summarise(self.saved.history_of(self.plan.arms[0]).events), fail_on)
+        assert self.run_summary is not None
+        return run_ending(self.run_summary, fail_on)
+
+    @cached_property
+    def run_summary(self) -> Summary | None:
+        """The summary of a run without a hypothesis; None if it did not begin. Only after its end."""
+        events = self.saved.history_of(self.plan.arms[0]).events if self.plan.is_plain_run else ()
+        return summarise(events) if events else None
 
     @property
     def effects(self) -> list[FaultEffect]:
@@ -103,21 +110,19 @@ class ExperimentResult:
     def plan(self) -> ExperimentPlan:
         return self.saved.plan
 
-    @property
-    def _without_verdict(self) -> str | None:
-        return "completed" if self.plan.is_plain_run and self.code == 0 else None
-
     def as_json(self) -> dict[str, Any]:
         """One JSON object; the verdict may be ``null``."""
         judged = self.judged
+        word = run_word(self.run_summary) if self.run_summary else None
+        without = "it did not complete" if self.can_be_resumed else "it has no hypothesis"
         return {
             "experiment": self.saved.experiment_id,
             "title": Redaction(self.plan.configuration.environ).text(self.plan.experiment.title),
             "description": self.plan.experiment.description,
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,
-            "verdict": judged.verdict if judged else self._without_verdict,
-            "because": judged.because if judged else _WITHOUT[self._without_verdict],
+            "verdict": judged.verdict if judged else word,
+            "because": judged.because if judged else without,
             "rollback": self.rollback or None,
             "timing": dict(self.timing) or None,
             "checks": [asdict(check) for check in judged.checks] if judged else [],
@@ -239,7 +244,8 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
     if result.code == 0 and not saved.plan.is_plain_run:
         _judge(result)
     try:
-        saved.write_verdict(result.as_json(), saved.worst_finding())
+        worst = result.run_summary.worst if result.run_summary else saved.worst_finding()
+        saved.write_verdict(result.as_json(), worst)
     except OSError:
         if result.code != LAB_FAILED:  # else the run or the lab has said why
             raise

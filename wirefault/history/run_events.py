@@ -194,6 +194,7 @@ class RunFinished(BaseEvent, frozen=True, tag="run_finished"):
     toxics_left: int | None
     never_called: list[NeverCalled] = []
     worst: str | None = None  # severity and rule of the worst finding; empty: none; None: not recorded
+    word: str = ""  # what it showed, see ``judging.ending``
 
 
 class SealedFile(Record, frozen=True):

@@ -79,6 +79,11 @@ class FaultAccount:
             return f"{self.kind} ({'TOXIC_PROB' if self.source == 'toxic' else 'ERROR_PROB'})"
         return self.entry + (f" (configuration {self.configuration})" if self.configuration else "")
 
+    @property
+    def label(self) -> str:
+        """Its name, with its kind where the name does not begin with that."""
+        return self.name if self.name.startswith(self.kind) else f"{self.name}: {self.kind}"
+
 
 @dataclass(frozen=True)
 class RunAccount:

@@ -7,7 +7,7 @@ with 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
 from wirefault.core.errors import DEVIATED, UNKNOWN
@@ -17,6 +17,9 @@ from wirefault.judging.checker import SEVERITIES, Severity
 if TYPE_CHECKING:
     from wirefault.judging.summary import Summary
 
+# what a run without a hypothesis showed: the one word of list, page, Markdown and JUnit
+FOUND: Mapping[Severity, str] = {"harmful": "harm found", "risky": "risk found"}
+FINE, UNDECIDED, CUT_SHORT, NO_VERDICT = "nothing harmful found", "unknown", "ended early", "no verdict"
 FailOn = Literal["harmful", "risky", "wasteful", "none"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 _DEFAULT: FailOn = "risky"
@@ -36,6 +39,24 @@ def ending(severities: Iterable[Severity], fail_on: FailOn = _DEFAULT, *, known:
 
 def run_ending(summary: Summary, fail_on: FailOn = _DEFAULT) -> int:
     """The exit code of a run. Nothing is known if no episode is valid: findings in invalid ones are notes."""
-    failed = summary.lab_failed_because or summary.servers_failed_because
-    known = not failed and not nothing_known(summary.faults, summary.settings)
+    known = not shows_nothing(summary)
     return ending((finding.severity for finding in summary.findings), fail_on, known=known)
+
+
+def shows_nothing(summary: Summary) -> str:
+    """Why a run shows nothing about behaviour under faults; empty if it shows something."""
+    failed = summary.lab_failed_because or summary.servers_failed_because
+    return failed or nothing_known(summary.faults, summary.settings)
+
+
+def run_word(summary: Summary) -> str:
+    """What a run without a hypothesis showed. An agent that broke is named by its outcome."""
+    severities = {finding.severity for finding in summary.findings}
+    if grave := [word for severity, word in FOUND.items() if severity in severities]:
+        return grave[0]
+    if summary.duration_s is None:  # no end was recorded
+        return NO_VERDICT
+    if not summary.completed:
+        return CUT_SHORT
+    broken = [outcome for outcome in ("crash", "runaway") if outcome in summary.outcomes]
+    return UNDECIDED if shows_nothing(summary) else broken[0] if broken else FINE

@@ -27,7 +27,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.judged_events import Outcome
 from wirefault.judging.account import FaultAccount, nothing_known
-from wirefault.judging.findings.finding import Finding
+from wirefault.judging.findings.finding import Finding, worst_finding
 from wirefault.judging.judge import ByControl, RunJudgement, judge_run
 from wirefault.judging.kills import KillPoint, kill_points
 from wirefault.judging.oracle.outcome import OUTCOMES
@@ -157,6 +157,11 @@ class Summary:
     @property
     def _failure_of_all(self) -> str:
         return failure_of_all((episode.outcome, episode.why) for episode in self.episodes)
+
+    @property
+    def worst(self) -> str:
+        """Severity and rule of the worst finding; empty if all are notes."""
+        return worst_finding((finding.severity, finding.rule) for finding in self.findings)
 
     @property
     def reproducible(self) -> bool:

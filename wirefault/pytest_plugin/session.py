@@ -283,7 +283,7 @@ def skip_or_fail(text: str, verdict: TestVerdict, *, passed: bool) -> None:
 def fault_line(row: FaultAccount) -> str:
     counts = {"eligible": row.eligible, "met": row.met, "injected": row.injected}
     counted = ", ".join(f"{name} {'unknown' if count is None else count}" for name, count in counts.items())
-    return f"fault {row.name}: {counted}"
+    return f"fault {row.label}: {counted}"
 
 
 @contextmanager

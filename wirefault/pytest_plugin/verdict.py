@@ -135,12 +135,12 @@ def _only_undrawn(rows: Sequence[FaultAccount]) -> bool:
 def _why(row: FaultAccount) -> str:
     reasons = ", ".join(reason.replace("_", " ") for reason in row.why_not)
     if row.injected is None:
-        return f"unknown whether the fault {row.name} arrived" + (f" ({reasons})" if reasons else "")
+        return f"unknown whether the fault {row.label} arrived" + (f" ({reasons})" if reasons else "")
     if not row.eligible:
-        return f"the fault {row.name} never arrived: no call of the test was eligible for it"
+        return f"the fault {row.label} never arrived: no call of the test was eligible for it"
     if not row.drawn:
-        return f"the fault {row.name} never arrived: it was not drawn for any of {row.eligible} calls"
-    return f"the fault {row.name} never arrived" + (f": {reasons}" if reasons else "")
+        return f"the fault {row.label} never arrived: it was not drawn for any of {row.eligible} calls"
+    return f"the fault {row.label} never arrived" + (f": {reasons}" if reasons else "")
 
 
 _REPETITION = re.compile(r"\[(?:(.*)-)?repeat(\d+)\]$")

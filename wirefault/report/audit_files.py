@@ -12,6 +12,7 @@ from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.plan import PLAIN_RUN
+from wirefault.judging.ending import FINE, FOUND, UNDECIDED
 from wirefault.report.audit import show_command, shown_key
 from wirefault.report.junit import junit_text, xml_text
 from wirefault.report.page_links import page_links
@@ -68,11 +69,13 @@ def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, An
 
 
 def audit_verdict(result: AuditResult) -> str:
-    """Return the audit's verdict in a word or two."""
-    if result.problem or not result.answers:
-        return "nothing asked"
-    findings = len(finding_groups(result.answers))
-    return f"{findings} findings" if findings != 1 else "1 finding"
+    """Return what the audit showed, in the words of a run."""
+    severities = [group.worst.severity for group in finding_groups(result.answers)]  # the worst first
+    if severities and severities[0] in FOUND:
+        return FOUND[severities[0]]
+    if not result.answers or any(answer.status == "unknown" for answer in result.answers):
+        return UNDECIDED
+    return FINE
 
 
 def _call_as_json(call: Call) -> dict[str, Any]:

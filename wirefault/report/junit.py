@@ -6,11 +6,9 @@ import re
 from xml.etree import ElementTree
 
 from wirefault.experiments.assertions.registry import statement_of
-from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.history.logs import strip_control
-from wirefault.judging.account import nothing_known
-from wirefault.judging.ending import fails
+from wirefault.judging.ending import fails, run_word, shows_nothing
 from wirefault.judging.summary import Summary
 from wirefault.report.experiment import measures_text
 from wirefault.report.page_links import page_links
@@ -50,9 +48,9 @@ def junit(results: list[ExperimentResult]) -> str:
                 for statement in (*arm.hypothesis, *map(statement_of, arm.assertions)):
                     skipped = ElementTree.SubElement(_junit_case(suite, arm.name, statement), "skipped")
                     skipped.set("message", xml_text(f"the arm {arm.name} was not run"))
-        if result.judged is None and result.plan.is_plain_run and not result.can_be_resumed:
-            _add_plain_run(suite, recording_of(result.saved).arm(None).summary)
-        elif result.judged is None:
+        if result.run_summary is not None:
+            _add_plain_run(suite, result.run_summary)
+        if result.judged is None and result.can_be_resumed:
             case = _junit_case(suite, "experiment", "completed")
             ElementTree.SubElement(case, "error", message="did not run to its end")
         if seconds := result.timing.get("seconds"):
@@ -63,14 +61,15 @@ def junit(results: list[ExperimentResult]) -> str:
 def _add_plain_run(suite: ElementTree.Element, summary: Summary) -> None:
     """Add the cases of a run without a hypothesis, which decide about its exit code."""
     case = _junit_case(suite, "run", "no harmful or risky finding")
+    properties = ElementTree.SubElement(case, "properties")
+    ElementTree.SubElement(properties, "property", name="verdict", value=run_word(summary))
     failing = [each for each in summary.findings if fails(each.severity)]
     if failing:
         problem = ElementTree.SubElement(case, "failure", message=xml_text(failing[0].text))
         lines = (f"{each.severity}: {each.rule}: {each.text} (episode {each.episode})" for each in failing)
         problem.text = xml_text("\n".join(lines))
     case = _junit_case(suite, "run", "faults were injected")
-    why = nothing_known(summary.faults, summary.settings)
-    if why := why or summary.lab_failed_because or summary.servers_failed_because:
+    if why := shows_nothing(summary):
         ElementTree.SubElement(case, "error", message=xml_text(why))
 
 

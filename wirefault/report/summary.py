@@ -252,9 +252,8 @@ def _account(title: str, rows: Sequence[FaultAccount], stages: Sequence[FaultSta
     table = new_table(title, *counts, "", text_columns=(0, len(counts) + 1))
     table.columns[0].no_wrap = table.columns[-1].no_wrap = False
     for row in rows:
-        name = row.name if not row.entry or row.entry.startswith(row.kind) else f"{row.name}: {row.kind}"
         figures = ("unknown" if getattr(row, count) is None else str(getattr(row, count)) for count in counts)
-        table.add_row(Text(one_line(name)), *figures, Text(one_line("; ".join(_reasons(row)))))
+        table.add_row(Text(one_line(row.label)), *figures, Text(one_line("; ".join(_reasons(row)))))
     return table
 
 

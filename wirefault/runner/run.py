@@ -31,12 +31,11 @@ from wirefault.history.events import (
     RunStarted,
     WorldProbed,
 )
-from wirefault.history.reader import Tail, with_ids
+from wirefault.history.reader import Tail
 from wirefault.history.writer import history_file
-from wirefault.judging.findings.finding import worst_finding
-from wirefault.judging.judge import findings_by_control, judge_run
+from wirefault.judging.ending import run_word
+from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import Summary, ended_early, summary_of
-from wirefault.judging.trace import traces_of
 from wirefault.runner.attempts import AttemptRunner, worth_another
 from wirefault.runner.interruption import EndedByLauncher
 from wirefault.runner.manager_client import ManagerClient, RunAborted
@@ -215,13 +214,9 @@ class Runner:
                 self.note("error", ended_early(record.reason))
             self._judge.judge_late_effects()
             end = RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
-            worst = worst_finding(
-                (finding.severity, finding.rule)
-                for finding in findings_by_control(
-                    traces_of(list(with_ids(record.events))), {}, record.judgements
-                )
-            )
-            self._recorder.finish(structs.replace(end, never_called=self._never_called(), worst=worst))
+            end = structs.replace(end, never_called=self._never_called())
+            summary = summary_of(judge_run([*record.events, end]))
+            self._recorder.finish(structs.replace(end, worst=summary.worst, word=run_word(summary)))
         except OSError as error:  # the disk is still full: only the console can tell
             record.completed = False
             record.reason = record.reason or error_text(error)

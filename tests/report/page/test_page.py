@@ -328,7 +328,10 @@ def test_paths_of_alike_findings_are_not_given_as_one() -> None:
 
 def test_failed_command_without_an_oracle_is_not_called_fine(tmp_path: Path) -> None:
     content = page_content(failed_command(tmp_path))
-    assert (content.verdict, content.tone) == ("not judged: the agent failed with exit code 1", "open")
+    assert (content.verdict, content.tone) == (
+        "nothing harmful found; not judged: the agent failed with exit code 1",
+        "open",
+    )
     assert "ruled out" not in content.sentence
     assert content.sentence.endswith("the prompts file: docs/outcomes.md.")
     [(_, [cell])] = content.matrix.rows if content.matrix else []

@@ -17,7 +17,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.finding import Finding
 from wirefault.report.audit import shown_key
-from wirefault.report.audit_files import audit_as_json
+from wirefault.report.audit_files import audit_as_json, audit_verdict
 from wirefault.report.next_command import (
     command_on_run,
     episode_command,
@@ -44,6 +44,7 @@ from wirefault.report.page.findings import (
     who_text,
 )
 from wirefault.report.page.parts import (
+    VERDICT_TONES,
     WORDS,
     Cell,
     CostRow,
@@ -52,7 +53,6 @@ from wirefault.report.page.parts import (
     Matrix,
     PageContent,
     Placed,
-    Tone,
     count_text,
     first_to_open,
     judged_episodes,
@@ -74,7 +74,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     numbers = {key: each.card.number for key, each in traces.items()}
     clean = traces.get("clean")
     cards = list(_audit_findings(result, traces, clean))
-    verdict, tone = _audit_verdict(result, cards)
+    verdict = audit_verdict(result)
     counts = _counts(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
     seconds = clean.figure(f"{clean.row['busy_s']:.3f} s", "busy_s") if clean else "unknown"
@@ -85,7 +85,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         id=recording.id,
         title=saved.plan.experiment.title,
         kind="audit",
-        tone=tone,
+        tone=VERDICT_TONES.get(verdict, "open"),
         verdict=verdict,
         sentence=Phrase(*_worst(cards, command), _audit_sentence(counts)),
         facts=[
@@ -142,17 +142,6 @@ def _again(saved: SavedExperiment) -> str:
     words += [f"--read={pattern}" for pattern in options.reads]
     words += [f"--writes={options.mode}"] if options.mode else []
     return shlex.join(["wirefault", "audit", *words, "--", *wiring.arguments[2:]])
-
-
-def _audit_verdict(result: AuditResult, cards: Sequence[FindingCard]) -> tuple[str, Tone]:
-    severities = {card.severity for card in cards}
-    if "harmful" in severities:
-        return "harm found", "bad"
-    if "risky" in severities:
-        return "risk found", "risk"
-    if not result.answers or any(answer.status == "unknown" for answer in result.answers):
-        return "unknown", "open"
-    return "nothing harmful found", "good"
 
 
 def _worst(cards: Sequence[FindingCard], command: str) -> Iterator[str]:

@@ -14,6 +14,7 @@ from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm
 from wirefault.history.events import EpisodeJudged
 from wirefault.judging.checker import Severity
+from wirefault.judging.ending import FINE, FOUND
 from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary
@@ -30,6 +31,9 @@ VERDICT_TONES: Mapping[str, Tone] = {
     "deviated": "bad",
     "unknown": "open",
     "aborted": "open",
+    FOUND["harmful"]: "bad",
+    FOUND["risky"]: "risk",
+    FINE: "good",
 }
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.judging.account import nothing_known
 from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.judging.ending import FINE, FOUND, UNDECIDED, run_word, shows_nothing
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, recoveries_text
@@ -26,6 +27,7 @@ from wirefault.report.page.episode import event_anchor
 from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures, reached_figures
 from wirefault.report.page.findings import causing_requests, culprit_text, finding_cards
 from wirefault.report.page.parts import (
+    VERDICT_TONES,
     WORDS,
     Cell,
     Episodes,
@@ -53,7 +55,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
     summary = episodes.summaries[arm.name]
     calm = [each for each in placed if not each.card.faults]
     cards = finding_cards(placed, calm)
-    verdict, tone = _run_verdict(summary, placed, cards)
+    verdict, tone = _run_verdict(summary, placed)
     reached = reached_figures(summary, [each.episode for each in placed])
     grave = {"with_findings": sum(map(_has_finding, placed))}
     arms = [arm_figures("", summary, len(placed)) | reached | grave]
@@ -83,26 +85,24 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
     )
 
 
-def _run_verdict(
-    summary: Summary, placed: Sequence[Placed], cards: Sequence[FindingCard]
-) -> tuple[str, Tone]:
-    counts = Counter(card.severity for card in cards)
-    if summary.lab_failed_because or summary.servers_failed_because:
-        return "the lab or a server failed", "open"
-    if counts["harmful"]:
-        return "harm found", "bad"
-    if counts["risky"]:
-        return "risk found", "risk"
+def _run_verdict(summary: Summary, placed: Sequence[Placed]) -> tuple[str, Tone]:
+    """The run's word, and what limits it."""
+    word = run_word(summary)
+    if word in FOUND.values():
+        return word, VERDICT_TONES[word]
+    if word == UNDECIDED:
+        return Phrase(word, ": ", shows_nothing(summary)), "open"
     judged = sum(each.is_judged for each in placed)
+    parts: list[str] = [word] if word == FINE else [word, ", ", FINE]
     because = _failed_text(placed)
     if placed and not judged:
-        return Phrase("not judged: ", because or _no_outcome(placed)), "open"
+        return Phrase(*parts, "; not judged: ", because or _no_outcome(placed)), "open"
     if judged < len(placed):
         share = [Figure(judged, *_ARM, "judged"), " of ", Figure(len(placed), *_ARM, "episodes")]
-        return Phrase("nothing harmful found in the judged episodes, ", *share), "open"
+        return Phrase(*parts, " in the judged episodes, ", *share), "open"
     if because:
-        return Phrase("nothing harmful found, but ", because), "open"
-    return "nothing harmful found", "good" if summary.episodes else "open"
+        return Phrase(*parts, ", but ", because), "open"
+    return Phrase(*parts), "good" if summary.episodes and word == FINE else "open"
 
 
 def _no_outcome(placed: Sequence[Placed]) -> str:
@@ -111,13 +111,11 @@ def _no_outcome(placed: Sequence[Placed]) -> str:
 
 
 def _failed_text(placed: Sequence[Placed]) -> str:
-    """Name the exit code of the first command that failed, else the first other end; empty for neither."""
+    """Name the exit code of the first command that failed; empty for none."""
     failed = next((each for each in placed if each.exit_text), None)
-    if failed is not None:
-        return Phrase("the agent failed with ", failed.figure(failed.exit_text, "why"))
-    outcomes = {each.judged.outcome for each in placed}
-    words = {"crash": "the agent crashed", "runaway": "a limit ended the agent"}
-    return next((text for outcome, text in words.items() if outcome in outcomes), "")
+    if failed is None:
+        return ""
+    return Phrase("the agent failed with ", failed.figure(failed.exit_text, "why"))
 
 
 def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[FindingCard]) -> str:
