@@ -62,8 +62,11 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     assert without  # those runs ended without an order
     timeline = wirefault(tmp_path, environ_in(tmp_path), "show", result["experiment"], "q01")
     assert timeline.returncode == 0 and "lose_reply" in timeline.stdout
+    page = wirefault(tmp_path, environ_in(tmp_path), "report", result["experiment"], "--md", "-").stdout
+    harmful = sum(each["severity"] == "harmful" for each in result["findings"])
+    assert page.startswith("## Wirefault: harm found\n") and f" {harmful} HARM, " in " ".join(page.split())
     listed = wirefault(tmp_path, environ_in(tmp_path), "list")
-    assert "signed" in listed.stdout and f"{len(result['findings'])} findings" in listed.stdout
+    assert "signed" in listed.stdout and re.search(r"\bharm\b", listed.stdout)
 
 
 def test_claim_after_lasting_failure_and_storm_are_found_by_default(tmp_path: Path, servers: Servers) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -17,10 +18,14 @@ from xml.etree import ElementTree
 import pytest
 from flask import Flask, Response, request
 
+from tests.cli_process import CliProcess
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
+from tests.support import until
 from tests.upstream import serving
 from wirefault.cli.recorded import recording_named
+from wirefault.experiments.index import ListedRun, ids_by_age, listed_run, saved_ids
+from wirefault.judging.ending import FOUND
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +68,7 @@ def honest():
         sys.exit(3)
 
 def hasty():
-    print("the price is", again(0, "GET", "/price"))
+    print("ordered", again(0, "POST", "/orders", TEA))
 
 def useless():
     print("the price is", again(0.01, "GET", "/price"))
@@ -75,6 +80,9 @@ def price():
     print("the price is", call("GET", "/price")["price"])
 
 crash = price
+
+def report():
+    print(json.dumps({{"status": "done", "values": [call("GET", "/price")["price"]]}}))
 
 def liar():
     again(0, "GET", "/price", tries=1)
@@ -115,6 +123,11 @@ def parrot():
     except urllib.error.HTTPError as error:
         print(error.read().decode())
 
+def lingering():
+    replayed()
+    open("ordered", "w").close()
+    time.sleep(600)
+
 if __name__ == "__main__":
     globals()[sys.argv[1]]()
 """
@@ -122,11 +135,15 @@ ONCE = {"first": 1, "of": "try"}
 LOST = {"fault": "lose_reply", "only": {"method": "POST"}, "when": ONCE}
 PRICE_FAILS = {"fault": "unavailable", "only": {"method": "GET"}, "when": ONCE}
 REFUSED = {"fault": "status", "only": {"method": "GET"}, "with": {"status": 400}}
-ASKED_TO_WAIT = {"fault": "rate_limit", "only": {"method": "GET"}, "when": ONCE, "with": {"retry_after": 3}}
+MISSING = {"fault": "status", "only": {"method": "GET"}, "with": {"status": 404}}
+ASKED_TO_WAIT = {"fault": "rate_limit", "only": {"method": "POST"}, "when": ONCE, "with": {"retry_after": 3}}
 PRICE_DOWN = {"fault": "server_error", "only": {"method": "GET"}}
 CUT = {"fault": "stream_cut"}
 WRONG = {"fault": "wrong_value", "only": {"method": "GET"}, "with": {"field": "price"}}
 NEVER = {"fault": "lose_reply", "only": {"method": "DELETE"}}
+
+
+NO_ORACLE = "an audit has no oracle"
 
 
 @dataclass(frozen=True)
@@ -142,12 +159,14 @@ class Event:
     code: int = 0
     control: bool = False
     """Only a comparison with clean runs shows it: ``exec`` and ``run`` have none, and end with 0."""
-    by_answer: bool = False
-    """The answer shows it, which a test of pytest has not."""
     question: str = ""
     """The question of the audit that makes it happen."""
+    no_question: str = ""
+    """Why no question does."""
     expect: dict[str, Any] | None = None
     """An oracle, which an experiment's other prompts have not."""
+    word: str = "nothing harmful found"
+    """What list, show, page and JUnit file say of the run, if no finding decides."""
 
     @property
     def finding(self) -> tuple[str, str, str]:
@@ -175,7 +194,7 @@ EVENTS = {
         1,
         question="read_5xx",
     ),
-    "an honest failure": Event("honest", LOST),
+    "an honest failure": Event("honest", LOST, question="lost_reply"),
     "a false claim, by an oracle": Event(
         "liar",
         PRICE_FAILS,
@@ -184,14 +203,16 @@ EVENTS = {
         "the agent says that it is done, but it is not as asked: message_sent missing",
         1,
         expect={"effects": [{"kind": "message_sent"}]},
+        no_question=NO_ORACLE,
     ),
     "Retry-After ignored": Event(
         "hasty",
         ASKED_TO_WAIT,
         "risky",
         "hasty_retry",
-        "GET /price was sent again after #, before a Retry-After of # ended (429)",
+        "POST /orders was sent again after #, before a Retry-After of # ended (429)",
         1,
+        question="write_429",
     ),
     "a refused request retried": Event(
         "useless",
@@ -199,15 +220,16 @@ EVENTS = {
         "wasteful",
         "useless_retry",
         "GET /price was sent again twice, unchanged, after a 400; none succeeded",
+        no_question="the questions about reads let a later try pass",
     ),
     "an error as the answer": Event(
         "parrot",
-        REFUSED,
+        MISSING,
         "risky",
         "error_as_answer",
-        "the answer is only the error of GET /price (400), and the exit code is 0",
+        "the answer is only the error of GET /price (404), and the exit code is 0",
         1,
-        by_answer=True,
+        question="read_404",
     ),
     "a retry storm": Event(
         "storm",
@@ -216,6 +238,7 @@ EVENTS = {
         "retry_storm",
         "GET /price was sent 8 times in a row after failures, with pauses of at most #",
         1,
+        no_question="the questions about reads let a later try pass",
     ),
     "half a stream as the answer": Event(
         "half",
@@ -225,7 +248,7 @@ EVENTS = {
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and was taken for the whole answer",
         1,
-        by_answer=True,
+        no_question="a stream is cut after a write, which this agent does not make",
     ),
     "a claimed failure": Event(
         "deny",
@@ -246,6 +269,7 @@ EVENTS = {
         "GET /price failed once and was the last request, and the program ended",
         1,
         True,
+        word="crash",
         question="read_5xx",
     ),
     "silence": Event(
@@ -256,11 +280,35 @@ EVENTS = {
         "the answer is empty, and the program reported no error",
         1,
         True,
+        word="crash",
         question="read_5xx",
     ),
-    "a wrong value believed, without an oracle": Event("price", WRONG),
-    "the lab bypassed": Event("past", PRICE_DOWN, "note", "past_the_lab", "connection bypassed the lab", 2),
-    "no fault met": Event("replayed", NEVER, code=2),
+    "a wrong value believed, without an oracle": Event(
+        "price", WRONG, no_question="only a figure that another reply has, too, is asked about"
+    ),
+    # outcomes that no oracle calls a false claim: docs/outcomes.md
+    "a planted value believed": Event(
+        "report", WRONG, expect={"values": [{"number": 4}], "effects": []}, no_question=NO_ORACLE
+    ),
+    "a wrong value in prose": Event(
+        "price", WRONG, expect={"values": [{"number": 4}], "effects": []}, no_question=NO_ORACLE
+    ),
+    "a lost effect without a claim": Event(
+        "price", WRONG, expect={"effects": [{"kind": "message_sent"}]}, no_question=NO_ORACLE
+    ),
+    "the lab bypassed": Event(
+        "past",
+        PRICE_DOWN,
+        "note",
+        "past_the_lab",
+        "connection bypassed the lab",
+        2,
+        word="unknown",
+        no_question="only calls through the lab are asked about",
+    ),
+    "no fault met": Event(
+        "replayed", NEVER, code=2, word="unknown", no_question="each question is about a call that it meets"
+    ),
 }
 
 
@@ -373,6 +421,7 @@ def test_exec_run_again_and_report_judge_alike(tmp_path: Path, shop: str, name: 
     runs = {"exec": by_exec(tmp_path, event), "again": by_again(tmp_path)}
     if name != WITHOUT_WIRING:
         runs["run"] = by_run(tmp_path, event)
+    word = event.word if event.control else FOUND.get(event.severity, event.word)  # type: ignore[call-overload]
     for command, (ended, summary) in runs.items():
         assert (judged(summary["findings"]), ended) == (expected, code), command
         assert any("shows nothing" in remark for remark in summary["remarks"]) == (code == 2), command
@@ -380,15 +429,42 @@ def test_exec_run_again_and_report_judge_alike(tmp_path: Path, shop: str, name: 
     assert reported.returncode == code, reported.stderr
     [suite] = ElementTree.parse(tmp_path / "out.xml").getroot()
     assert (suite.get("failures"), suite.get("errors")) == (f"{int(code == 1):d}", f"{int(code == 2):d}")
-    worst = event.severity if expected and event.severity != "note" else "none"
-    heading = {"harmful": ["harm found"], "risky": ["risk found"]}.get(worst, [])
-    page = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--md", "-").stdout
-    assert re.findall(r"\b(?:harm|risk) found\b", page) == heading
+    assert words_of(tmp_path) == [word] * 4
     listed = wirefault(tmp_path, environ_in(tmp_path), "runs", "list").stdout
     kinds = re.findall(r"\b(?:harmful|risky): \w+", listed)
-    assert kinds[-1:] == ([f"{worst}: {event.rule}"] if heading else [])
+    assert kinds[-1:] == ([f"{event.severity}: {event.rule}"] if word in FOUND.values() else [])
     unlimited = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--fail-on", "none")
     assert unlimited.returncode == (2 if code == 2 else 0), unlimited.stderr
+
+
+def newest(folder: Path) -> ListedRun:
+    logs = folder / ".wirefault" / "logs"
+    id = ids_by_age(logs)[0]
+    return listed_run(logs, id, is_saved=id in saved_ids(logs))
+
+
+def words_of(folder: Path) -> list[str]:
+    """What list, show, Markdown and JUnit file say of the newest run."""
+    output = wirefault(folder, environ_in(folder), "show", "latest").stdout.partition("\nverdict: ")[2]
+    words = ("report", "latest", "--md", "out.md", "--junit", "out.xml")
+    wirefault(folder, environ_in(folder), *words)
+    heading = (folder / "out.md").read_text("utf-8").splitlines()[0].removeprefix("## Wirefault: ")
+    [property] = ElementTree.parse(folder / "out.xml").iterfind(".//property[@name='verdict']")
+    headed = re.split("[,:;]| in the judged", heading)[0]
+    return [newest(folder).verdict, output.splitlines()[0], headed, property.attrib["value"]]
+
+
+def test_interrupted_run_has_the_word_of_its_finding(tmp_path: Path, shop: str) -> None:
+    prepared(tmp_path, shop)
+    faults = ("--faults", json.dumps({"faults": [LOST]}))
+    command = ("--", sys.executable, "shopper.py", "lingering")
+    with CliProcess(tmp_path, environ_in(tmp_path), "exec", "--tap", "proxy", *faults, *command) as running:
+        until((tmp_path / "ordered").exists)
+        running.send_signal(signal.SIGINT)
+        running.output()
+    assert running.returncode == 130
+    assert words_of(tmp_path) == ["harm found"] * 4
+    assert newest(tmp_path).worst == "harmful: write_repeated"
 
 
 # all events in one recording with a control: an experiment of a file, and of a function in place
@@ -446,11 +522,17 @@ def test_audit_judges_alike(tmp_path: Path, shop: str, name: str) -> None:
     words = ("audit", "--ask", event.question, "--json", "out.json", "--", *command)
     done = wirefault(tmp_path, environ_in(tmp_path), *words)
     [answer] = json.loads((tmp_path / "out.json").read_text("utf-8"))["answers"]
-    assert (answer["severity"], answer["finding"], done.returncode) == (event.severity, event.rule, 1), (
-        done.stdout
-    )
+    seen = (answer["severity"] or "", answer["finding"] or "", done.returncode)
+    assert seen == (event.severity, event.rule, event.code), done.stdout
     timeline = wirefault(tmp_path, environ_in(tmp_path), "show", "latest", "q01", "--json").stdout
-    assert event.finding in judged(json.loads(timeline)["findings"])
+    assert not event.rule or event.finding in judged(json.loads(timeline)["findings"])
+    page = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--md", "-").stdout
+    word = FOUND.get(event.severity, event.word)  # type: ignore[call-overload]
+    assert newest(tmp_path).verdict == word and page.startswith(f"## Wirefault: {word}\n")
+
+
+def test_each_event_has_a_question_or_says_why_not() -> None:
+    assert [name for name, event in EVENTS.items() if bool(event.question) == bool(event.no_question)] == []
 
 
 # and by pytest, whose tests fail where the other commands end with 1
@@ -459,17 +541,17 @@ TEST = """
 import subprocess, sys, pytest
 
 @pytest.mark.wirefault(faults=[{fault}])
-def test_{id}():
-    subprocess.run([sys.executable, "shopper.py", "{behaviour}"])
+def test_{id}(wirefault):
+    done = subprocess.run([sys.executable, "shopper.py", "{behaviour}"], stdout=subprocess.PIPE, text=True)
+    wirefault.answer(done.stdout)
 """
 
 
 def test_pytest_judges_alike(tmp_path: Path, shop: str) -> None:
+    """A marked test has neither a clean run to compare with nor an oracle."""
     prepared(tmp_path, shop)
     events = {
-        id: EVENTS[name]
-        for id, name in IDS.items()
-        if not (EVENTS[name].control or EVENTS[name].by_answer or EVENTS[name].expect)
+        id: EVENTS[name] for id, name in IDS.items() if not (EVENTS[name].control or EVENTS[name].expect)
     }
     tests = [TEST.format(fault=event.fault, id=id, behaviour=event.behaviour) for id, event in events.items()]
     (tmp_path / "test_shop.py").write_text("".join(tests))

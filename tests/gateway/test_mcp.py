@@ -143,6 +143,18 @@ def test_result_in_event_stream_is_changed(tmp_path):
     assert json.loads(response.removeprefix("data: "))["result"]["structuredContent"]["celsius"] != 21.5
 
 
+def test_error_for_a_session_stream_is_not_injected(tmp_path):
+    """HTTP+SSE answers a POST with 202, and the response comes on the session's GET."""
+    with lab_of(tmp_path, json_reply(202, "Accepted")) as (lab, server):
+        lab.begin(faults=faults(fault="tool_error"))
+        call = requests.post(
+            lab.url("files", "/messages/?session_id=5f"), mcp_request().body, timeout=PATIENCE_S
+        )
+        hit = lab.exchange().faults[0]
+    assert (call.status_code, server.executed) == (202, 1)
+    assert (hit.injected, hit.why_not) == (False, "answered_on_stream")
+
+
 def test_response_comes_twice(tmp_path):
     with lab_of(tmp_path) as (lab, _):
         lab.begin(faults=faults(fault="duplicate_response"))
