@@ -1,4 +1,4 @@
-"""Every example under every preset that applies: faults arrive, and the record matches the upstreams' own."""
+"""Examples under presets: faults arrive, and the record matches the upstreams' own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.e2e.lab import Silence, in_folder
 from tests.examples.environments import Installed, installed
 from tests.examples.serving import Recorded, scripted_model, shop
 from tests.shared_imports import shared_imports
-from tests.support import replace
+from tests.support import paired, replace
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import preset, preset_names
 from wirefault.history.events import Exchange
@@ -88,7 +88,7 @@ def wired(example: Installed, upstreams: dict[str, Recorded]) -> Wiring:
     return with_links(wiring, [f"model={model_url}", f"shop={upstreams['shop'].url}"])
 
 
-@pytest.fixture(scope="module", params=NAMES)
+@pytest.fixture(scope="module")
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExampleLab]:
     example = installed(request.param)
     folder = tmp_path_factory.mktemp(request.param)
@@ -101,7 +101,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             yield ExampleLab(lab, configuration, upstreams)
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize(("lab", "name"), paired(NAMES, preset_names()), indirect=["lab"])
 def test_preset_faults_match_upstream_records(lab: ExampleLab, name: str) -> None:
     for upstream in lab.upstreams.values():
         upstream.requests.clear()

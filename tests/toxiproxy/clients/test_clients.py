@@ -21,7 +21,7 @@ import pytest
 
 from tests.conformance.servers import Proxied, embedded_server
 from tests.faults.catalogue.clients.seen import Seen
-from tests.support import PATIENCE_S, ROOT, until
+from tests.support import PATIENCE_S, ROOT, share, until
 from tests.upstream import Upstream, requests_of
 from wirefault.toxiproxy.client import ToxiproxyClient
 
@@ -91,10 +91,10 @@ def go_client(tmp_path_factory) -> str:
     return str(program)
 
 
-CLIENTS = ("curl", "requests", "httpx", "openai", "Node fetch", "Go net/http")
+CLIENTS = ("curl", "Node fetch", "requests", "httpx", "Go net/http", "openai")
 
 
-@pytest.fixture(params=CLIENTS)
+@pytest.fixture(params=[name for number, name in enumerate(CLIENTS) if share(number)])
 def client(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
     """A client's name and its command, which takes a URL, a limit in s, a limit for connecting, and a count.
 
