@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -17,7 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+import requests
 from click.testing import CliRunner, Result
 
 import charts
@@ -26,6 +29,8 @@ from tests.experiments.test_run_experiment import PaperEngine, run_on_paper
 from tests.report.synthetic import SyntheticRun
 from tests.support import share
 from wirefault.cli.main import main
+from wirefault.core.api_server import api_in_thread
+from wirefault.core.sockets import bound_address
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import save
@@ -57,6 +62,7 @@ COMMANDS = (
     "init",
     "lab serve --port 0",
     "charts",
+    pytest.param("ui --port 0", marks=pytest.mark.slow),
     pytest.param(f"run --resume {EXPERIMENT}", marks=pytest.mark.slow),
     pytest.param("audit --resume AUDIT", marks=pytest.mark.slow),
 )
@@ -71,6 +77,8 @@ def huge(path: Path, _victim: Path) -> None:
     path.touch()
     os.truncate(path, HUGE)  # sparse: uses no disk space
 
+
+PAGES = ("/", f"/compare?first={RUN}&second={EXPERIMENT}", "/memory", "/lab", "/status")
 
 PLANTED = {name: TRAPS[name] for name in ("link", "dangling_link", "pipe", "folder")}
 PLANTED |= {"huge": huge} | ({"foreign": foreign} if os.geteuid() == 0 else {})
@@ -114,10 +122,21 @@ def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
     def start(_: Lab) -> None:
         raise LabError("no lab is started here")
 
+    @contextmanager
+    def visited(app: Any, listener: socket.socket) -> Iterator[None]:
+        with api_in_thread(app, listener):
+            url = bound_address(listener).url
+            pages = re.findall(r'href="(/runs/[^"]+)"', requests.get(url, timeout=BOUND_S).text)
+            for page in (*PAGES, *pages):
+                click.echo(requests.get(f"{url}{page}", timeout=BOUND_S).text)
+            yield
+
     for name in ("logs", "state"):
         (folder / name).mkdir(exist_ok=True)
     patch.chdir(folder)
     patch.setattr(Lab, "_start", start)
+    patch.setattr("wirefault.core.api_server.api_in_thread", visited)
+    patch.setattr("wirefault.core.api_server.wait_for_signal", lambda: None)
     patch.setattr("wirefault.report.charts.CHARTS", dict([next(iter(CHARTS.items()))]))
     for variable, place in (
         ("LOGS_DIR", "logs"),

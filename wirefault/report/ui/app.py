@@ -117,7 +117,7 @@ class Runs:
         run, state = listed_run(self.logs, name, is_saved=is_saved), self._state(name)
         if state == "altered":
             run = replace(run, verdict="unknown", worst="-", tested="-")
-        kind = "audit" if is_audit_id(self.logs, name) else "experiment" if has_arms else "run"
+        kind = "audit" if is_saved and is_audit_id(self.logs, name) else "experiment" if has_arms else "run"
         return ListRow(name, started_text(name), kind, run, state)
 
     def _state(self, name: str) -> str:
@@ -240,7 +240,7 @@ def ui_app(logs: Path, environ: Mapping[str, str], lab: LabWatch | None = None) 
     def memory(request: Request) -> Response:
         remembered = Memory(logs)
         if not remembered.exists:
-            return _problem(404, "no memory yet; build it with: wirefault memory rebuild")
+            return _problem(404, f"no memory at {remembered.path}; build it with: wirefault memory rebuild")
         try:
             newer = sorted(set(sources_in(logs)).difference(remembered.sources()))
             document = memory_document(remembered, logs, environ, newer)
