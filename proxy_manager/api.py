@@ -175,7 +175,14 @@ def create_manager_api(
             *handoff_routes(HandoffQueue(handoffs)),
         ],
     )
+    for kind in (OSError, sqlite3.Error):
+        app.add_exception_handler(kind, _unreadable)
     return guarded(app, ControlAccess(token, {topology.manager.host}, _PUBLIC))
+
+
+async def _unreadable(request: Request, error: Exception) -> JSONResponse:
+    message = f"the lab's state cannot be read: {error}"
+    return JSONResponse({"error": {"code": "not_readable", "message": message}}, 503)
 
 
 class _Api:
@@ -217,8 +224,6 @@ class _Api:
             text, content_type = await run_in_threadpool(self._metrics.exposition)
         except ImportError:
             raise ApiError(501, "not_installed", NOT_INSTALLED) from None
-        except (OSError, sqlite3.Error) as error:
-            raise ApiError(503, "not_readable", f"the lab's state cannot be read: {error}") from None
         return Response(text, media_type=content_type)
 
     async def show_faults(self, request: Request) -> JSONResponse:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.gateway.lab import TOKEN
 from tests.proxy_manager.rig import LATENCY, Plane, api_of, looping
 from tests.support import until
 from wirefault.core.control_access import bearer
+from wirefault.state.handoffs import FILE_NAME
 from wirefault.wiring.links import lab_links
 
 
@@ -35,6 +38,19 @@ def test_unready_manager_is_alive_with_reason(plane: Plane) -> None:
         assert (answer.status_code, answer.json()) == (503, {"ready": False, "error": "no Toxiproxy"})
         assert api.get("/health").status_code == 200
         assert api.json("/status")["error"] == "no Toxiproxy"
+
+
+@pytest.mark.parametrize("path", ["/faults", "/handoffs"])
+def test_planted_database_is_named(plane: Plane, path: str) -> None:
+    with looping(plane) as loop, api_of(plane, loop) as api:
+        file = plane.state.path if path == "/faults" else plane.folder / "logs" / FILE_NAME
+        file.parent.mkdir(exist_ok=True)
+        file.unlink(missing_ok=True)
+        os.mkfifo(file)
+        answer = api.send("GET", path, headers=bearer(TOKEN))
+        file.unlink()
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_readable")
+        assert f"{file.name} is not a regular file" in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
