@@ -97,7 +97,7 @@ at_once(2 if sys.argv[1] == "retry" else 1)
 @pytest.fixture
 def busy_shop() -> Iterator[str]:
     """After ``/meet`` the next two orders are in progress at the same time."""
-    meeting = threading.Event()
+    meeting, slow = threading.Event(), threading.Event()
     both = threading.Barrier(2, meeting.clear, PATIENCE_S)
     app = Flask("shop")
 
@@ -110,6 +110,7 @@ def busy_shop() -> Iterator[str]:
     def order() -> tuple[dict[str, bool], int]:
         if meeting.is_set():
             both.wait()
+            slow.wait(0.1)  # both are in progress for longer than clocks differ
         return {"ok": True}, 201
 
     with serving(app, threads=4) as address:
