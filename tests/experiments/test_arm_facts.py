@@ -37,7 +37,7 @@ def test_verdicts_of_killed_run_are_kept(tmp_path: Path) -> None:
     assert broken.failure == "2 episodes did not complete: the run a ended early: it was killed"
     whole = facts(tmp_path, ["a", "a.2"], 3)
     assert (keys(whole), whole.problems, whole.failure) == (["one", "two", "three"], (), "")
-    assert (whole.success.k, whole.success.planned) == (3, 3)
+    assert (len(whole.keys("success")), whole.planned) == (3, 3)
 
 
 def test_missing_history_is_reported(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_invalid_episode_counts_by_its_rerun_and_both_are_reported(tmp_path: Pat
     assert (set(keys(once)), once.invalid, once.superseded) == ({"one", "two"}, {"one": 1}, ())
     write(tmp_path, "a.2", [run_started(1), *episode_events("one"), run_finished()])
     again = facts(tmp_path, ["a", "a.2"], 2)
-    assert again.invalid == {} and again.success.k == 2
+    assert again.invalid == {} and len(again.keys("success")) == 2
     assert list(map(str, again.superseded)) == ["one in a: not armed within 2 s"]
 
 
