@@ -96,6 +96,8 @@ EVENTS = {
     "attempt_armed": ["episode", "attempt"],
 }
 
+USUAL = {"world": "not_applicable", "claim": "done", "value": "not_applicable", "attempts": 1}
+
 
 class Shop(BaseHTTPRequestHandler):
     """A shop that takes orders by POST and numbers them."""
@@ -137,6 +139,9 @@ def rows_of(file: Path) -> Iterator[dict[str, Any]]:
         if facts is None:
             continue
         row = {"event": event["event"]} | {key: event[key] for key in facts if key in event}
+        row = {key: value for key, value in row.items() if value != USUAL.get(key)}
+        if row.get("first_attempt_outcome") == row.get("outcome"):
+            row.pop("first_attempt_outcome", None)
         row["faults"] = [
             {key: fault[key] for key in FAULT_FACTS if key in fault} for fault in event.get("faults", [])
         ]

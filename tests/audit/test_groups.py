@@ -13,7 +13,7 @@ from wirefault.audit.answers import Answer, FaultedRun, Seen
 from wirefault.audit.calls import Call, CallKey
 from wirefault.audit.groups import asked_text, finding_groups
 from wirefault.audit.question import QUESTIONS, Ask, Question, plan_asks
-from wirefault.judging.checker import Severity
+from wirefault.history.judged_events import Severity
 from wirefault.report.audit import print_answer
 
 ORDER = Call(CallKey("shop", "POST /orders"), 1, "write", {})

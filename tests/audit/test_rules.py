@@ -20,7 +20,7 @@ from tests.support import replace
 from wirefault.audit.answers import CleanRuns, RunView, read_faulted, read_run
 from wirefault.audit.question import QUESTIONS, Ask
 from wirefault.history.events import Event
-from wirefault.judging.checker import Severity
+from wirefault.history.judged_events import Severity
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.summary import summarise

@@ -14,6 +14,7 @@ from tests.support import replace
 from wirefault.cli.main import main
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import Event, RunFinished, RunSealed
+from wirefault.history.judged_events import Costs, Finding
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.judge import judge_run
 from wirefault.settings.settings import Settings
@@ -45,6 +46,9 @@ def test_sealed_run_with_equal_scores_is_0(tmp_path):
         ("outcome", "duplicate", "success, recorded as duplicate"),
         ("touched", True, "touched False, recorded as True"),
         ("flags", ["late"], "flags [], recorded as ['late']"),
+        ("findings", (Finding("open_stream", "risky", "text"),), "findings [], recorded as [{'rule': 'open_"),
+        ("by_outcome", Finding("duplicate", "harmful", "text"), "by_outcome None, recorded as {'rule': "),
+        ("costs", Costs(tokens_in=7), "costs.tokens_in None, recorded as 7"),
     ],
 )
 def test_different_judgement_is_2_and_names_the_field(tmp_path, field, recorded, text):

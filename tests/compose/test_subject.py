@@ -7,7 +7,6 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
-from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -176,7 +175,7 @@ def test_lost_reply_is_judged_as_by_other_commands(lab: Lab) -> None:
     finally:
         prompts.write_text(sample)
     severity, rule, sentence = event.finding
-    findings = judged(asdict(finding) for finding in lab.last_run().findings)
+    findings = judged(finding.as_json() for finding in lab.last_run().findings)
     assert findings == [(severity, rule, sentence.replace("/orders", "/message"))]
     assert done.returncode == event.code, done.stderr
 

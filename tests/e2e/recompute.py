@@ -55,7 +55,7 @@ class Recomputed:
 
     def rate(self, field: str) -> dict[str, float | int | None]:
         """Of ``outcome`` or of ``first_attempt_outcome``."""
-        judged = _judged(verdict[field] for verdict in self.verdicts.values())
+        judged = _judged(verdict.get(field, verdict["outcome"]) for verdict in self.verdicts.values())
         k, n, planned = judged.count("success"), len(judged), int(self.started["prompts"])
         from scipy.stats import binomtest  # here, as it takes a second and each worker reads this file
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -504,7 +504,7 @@ def test_experiments_judge_alike(tmp_path: Path, shop: str, run: Callable[[Path]
     code = run(tmp_path)
     by_event: Findings = defaultdict(list)
     for finding in recording_named("latest", tmp_path / ".wirefault").arm("method").summary.findings:
-        by_event[finding.episode] += judged([asdict(finding)])
+        by_event[finding.episode] += judged([finding.as_json()])
     for id, name in WATCHED.items():
         event = EVENTS[name]
         assert by_event[id] == ([event.finding] if event.rule else []), name

@@ -12,10 +12,10 @@ import pytest
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Terms
-from wirefault.experiments.facts import EpisodeFacts, Usage
+from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.logical_calls import FailedCalls, FailedTries, LogicalCall
 from wirefault.experiments.tournament import Contestant, Pairing, Table, compared_pairs, table_of
-from wirefault.history.judged_events import Outcome
+from wirefault.history.judged_events import Costs, Outcome
 from wirefault.judging.writes import WriteCount
 
 
@@ -137,7 +137,9 @@ def test_alike_arms_are_advised_by_cost() -> None:
         same: list[Outcome] = ["success"] * 60
         arm = contestant(name, same)
         spent = [
-            EpisodeFacts(each.episode, "success", seconds=(1.0,), usage=Usage(1, 1, tokens + place % 3))
+            EpisodeFacts(
+                each.episode, "success", seconds=(1.0,), costs=Costs(replies=1, tokens_in=tokens + place % 3)
+            )
             for place, each in enumerate(arm.faulted.episodes)
         ]
         return Contestant(name, ArmFacts(60, spent), arm.calm)

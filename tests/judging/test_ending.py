@@ -8,8 +8,8 @@ import pytest
 from click import Context
 
 from wirefault.cli.main import main
+from wirefault.history.judged_events import Severity
 from wirefault.judging.account import FaultAccount, nothing_known
-from wirefault.judging.checker import Severity
 from wirefault.judging.ending import FAIL_ON, FailOn, ending
 
 

@@ -20,9 +20,10 @@ from tests.judging.oracle.histories import (
 )
 from tests.support import replace
 from wirefault.history.events import ConnectionEnded, InterceptionFailed, LateRequest
-from wirefault.history.reader import read_run
+from wirefault.history.judged_events import Costs, Finding
+from wirefault.history.reader import read_run, with_ids
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.judge import judge_episode, judge_run
+from wirefault.judging.judge import judge_episode, judge_identified, judge_run
 
 PARIS = {"values": [{"number": 11.3, "unit": "celsius"}]}
 ONE = {"value": 11.3, "unit": "C"}
@@ -514,6 +515,22 @@ def test_differing_verdict_is_reported():
     assert judge_run([*events, recorded], {}).differences == [
         "episode 002: false_success, recorded as success",
     ]
+
+
+def test_completed_run_has_its_recorded_findings_and_costs():
+    """Readers take them from the judgement; with the run's name in the ids that they ask for."""
+    events = a_run()
+    judged = judge_run(events).episodes[1]
+    hasty = Finding("hasty_retry", "risky", "text", "002", ("gateway-0:1",))
+    recorded = replace(judged, findings=(hasty,), costs=Costs(requests=9)).to_history(120.0)
+    identified = [(f"run-1/{id}", event) for id, event in with_ids([*events[:-1], recorded, events[-1]])]
+    again = judge_identified(identified)
+    assert [(each.rule, each.episode) for each in again.findings] == [
+        ("false_success", "002"),
+        ("hasty_retry", "002"),
+    ]
+    assert [each.evidence[0].partition("/")[0] for each in again.findings] == ["run-1"] * 2
+    assert again.episodes[1].costs.requests == 9
 
 
 def test_request_without_episode_is_stray():

@@ -21,7 +21,7 @@ from tests.judging.oracle.histories import (
     tried,
 )
 from tests.support import replace
-from wirefault.judging.findings.finding import Finding
+from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.judge import judge_episode
 from wirefault.judging.summary import summarise

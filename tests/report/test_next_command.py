@@ -11,8 +11,7 @@ from click.testing import CliRunner
 from tests.judging.oracle.histories import ASK_BOB, ended, episode
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
-from wirefault.judging.checker import Severity
-from wirefault.judging.findings.finding import Finding
+from wirefault.history.judged_events import Finding, Severity
 from wirefault.judging.judge import judge_episode
 from wirefault.report.next_command import why_line, worst_episode
 

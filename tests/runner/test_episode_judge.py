@@ -13,6 +13,7 @@ from tests.judging.oracle.histories import (
     run_finished,
     run_started,
     started,
+    tried,
 )
 from wirefault.core.redaction import Redaction
 from wirefault.history.events import RunSealed
@@ -55,6 +56,15 @@ def test_late_request_is_in_last_verdict(recorder, tmp_path):
     again = judge_run(read_history(tmp_path, "run-1").events())
     assert messages == [f"prompt {EPISODE}: the end of a request came late; {before} is now invalid"]
     assert (again.episodes[0].outcome, again.differences) == ("invalid", [])
+
+
+def test_late_record_of_the_agent_is_in_last_judgement(recorder, tmp_path):
+    judge = judged_live(recorder, tmp_path, [])
+    recorder.emit(tried())
+    judge.judge_late_effects()
+    recorder.finish(run_finished())
+    again = judge_run(read_history(tmp_path, "run-1").events(), {})
+    assert (again.episodes[0].costs.requests, again.differences) == (1, [])
 
 
 def test_request_after_seal_changes_no_verdict(recorder, tmp_path):

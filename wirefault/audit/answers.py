@@ -27,8 +27,8 @@ from wirefault.history.events import (
     RunStarted,
     WentPastLab,
 )
+from wirefault.history.judged_events import SEVERITIES, Severity
 from wirefault.history.reader import with_ids
-from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
 from wirefault.judging.findings.differences import (
     EXTRA_WRITES,
@@ -40,9 +40,8 @@ from wirefault.judging.findings.differences import (
 )
 from wirefault.judging.findings.finding import times
 from wirefault.judging.findings.retries import SENT_AGAIN
-from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.judge import judge_trace
+from wirefault.judging.judge import judge_trace, recorded_judgements
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import SentCount, sent_as_often, sent_counts, writes_in
 from wirefault.wiring.links import Link
@@ -81,14 +80,16 @@ def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> 
     identified = [(f"{run_id}/{id}", event) for id, event in with_ids(events)]
     [trace] = [trace for trace in traces_of(identified) if trace.episode]
     if corrected := _corrected_links(trace, corrections):
-        declared = [
+        identified = [
             (id, structs.replace(event, links=corrected) if isinstance(event, RunStarted) else event)
             for id, event in identified
         ]
-        [trace] = [trace for trace in traces_of(declared) if trace.episode]
-    repeats = trace_findings([trace], [WRITE_REPEATED])
+        [trace] = [trace for trace in traces_of(identified) if trace.episode]
+    known = None if corrected else next(iter(recorded_judgements(identified).values()), None)
+    judged = known or judge_trace(trace)
+    repeats = [finding for finding in judged.findings if finding.rule == WRITE_REPEATED.name]
     conduct = conduct_in(trace, [id for finding in repeats for id in finding.evidence])
-    return RunView(run_id, trace, judge_trace(trace), calls_in(trace), conduct, events)
+    return RunView(run_id, trace, judged, calls_in(trace), conduct, events)
 
 
 def _corrected_links(trace: EpisodeTrace, corrections: Corrections) -> list[Link]:
@@ -196,9 +197,7 @@ class CleanRuns:
     def usual(self) -> frozenset[tuple[str, str]]:
         """The findings that the runs have without faults."""
         return frozenset(
-            (finding.rule, masked(finding.text))
-            for run in self.runs
-            for finding in trace_findings([run.trace])
+            (finding.rule, masked(finding.text)) for run in self.runs for finding in run.judged.findings
         )
 
 
@@ -352,7 +351,7 @@ def _seen(run: RunView, ask: Ask, clean: CleanRuns) -> Iterable[Seen]:
     as_often = {id for count in sent_as_often(sent_counts(run.trace), clean.sends) for id in count.ids}
     seen = [
         Seen(finding.rule, finding.severity, _in_words(finding.text, ask.call), finding.evidence)
-        for finding in trace_findings([run.trace])
+        for finding in run.judged.findings
         if finding.severity != "note"
         and (finding.rule, masked(finding.text)) not in usual
         and not (finding.rule in _SENT_AGAIN and as_often.intersection(finding.evidence))

@@ -18,8 +18,8 @@ from wirefault.audit.groups import finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.core.errors import InputError
 from wirefault.core.yaml_text import dump_yaml
+from wirefault.history.judged_events import Severity
 from wirefault.history.logs import strip_control
-from wirefault.judging.checker import Severity
 from wirefault.judging.findings.rules import RULES
 from wirefault.wiring.links import Link
 from wirefault.wiring.subject_spec import CommandSpec

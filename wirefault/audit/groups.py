@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from wirefault.audit.answers import Answer, Seen
-from wirefault.judging.checker import SEVERITIES
+from wirefault.history.judged_events import SEVERITIES
 
 _DURATION = re.compile(r"\b(\d+(?:\.\d+)?) (ms|s)\b")
 

@@ -12,9 +12,9 @@ from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import Exchange, RunFinished
+from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, ending
-from wirefault.judging.findings.finding import Finding
 from wirefault.wiring.write_requests import Corrections
 
 CLEAN_RUNS = 2

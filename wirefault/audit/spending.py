@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wirefault.audit.question import Ask
 from wirefault.history.events import Exchange
-from wirefault.judging.usage import usage_of
+from wirefault.judging.usage import costs_of
 from wirefault.settings.budgets import Price
 
 
@@ -40,13 +40,13 @@ def spending(exchanges: Iterable[Exchange], prices: Prices) -> Spending:
     """Add up the model requests among the exchanges."""
     of_model = [exchange for exchange in exchanges if exchange.of_model]
     hits = [exchange for exchange in of_model if exchange.replay == "hit"]
-    usage = usage_of(of_model, prices.by_model, prices.usual)
-    is_priced = not usage.unpriced and (prices.by_model or prices.usual)
+    costs = costs_of(of_model, prices.by_model, prices.usual)
+    is_priced = not costs.unpriced and (prices.by_model or prices.usual)
     return Spending(
         requests=sum(exchange.forwarded and exchange.replay != "hit" for exchange in of_model),
-        tokens=usage.tokens or 0,
-        uncounted=usage.replies - usage.with_usage,
-        cost_usd=(usage.cost_usd or 0.0) if is_priced else None,
+        tokens=costs.tokens or 0,
+        uncounted=costs.uncounted,
+        cost_usd=(costs.usd or 0.0) if is_priced else None,
         saved_requests=len(hits),
         saved_tokens=sum(exchange.tokens or 0 for exchange in hits),
         missed=sum(exchange.replay == "miss" for exchange in of_model),

@@ -18,7 +18,7 @@ from wirefault.core.errors import InputError
 
 if TYPE_CHECKING:
     from wirefault.experiments.recorded import RecordedArm, Recording
-    from wirefault.judging.findings.finding import Finding
+    from wirefault.history.judged_events import Finding
 
 _QUESTION = re.compile(r"q\d+(\.r\d)?")
 

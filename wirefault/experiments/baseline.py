@@ -15,7 +15,7 @@ from wirefault.core.errors import InputError, nearest
 from wirefault.core.files import write_whole
 from wirefault.core.plain_data import PlainDataError, read_yaml
 from wirefault.experiments.compare import Comparison, Side
-from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.history.judged_events import SEVERITIES, Severity
 from wirefault.stats.rates import percent
 
 BASELINE_FILE = Path("wirefault.baseline.json")

@@ -6,7 +6,7 @@ They are small: only one run of an arm has to be in memory at a time. They are w
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -31,12 +31,19 @@ from wirefault.history.events import (
     RunFinished,
     WentPastLab,
 )
-from wirefault.history.judged_events import Claim, FaultRecord, Outcome, ValueAxis, World
+from wirefault.history.judged_events import (
+    Claim,
+    Costs,
+    FaultRecord,
+    Finding,
+    Outcome,
+    Severity,
+    ValueAxis,
+    World,
+)
 from wirefault.history.reader import with_ids
-from wirefault.judging.checker import Severity
 from wirefault.judging.findings.conduct import Conduct, conduct_in
-from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.outcomes import kinds_with_outcome, rule_of
+from wirefault.judging.findings.outcomes import kinds_with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN, kept_retry_after
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
@@ -44,7 +51,6 @@ from wirefault.judging.judge import RunJudgement, judge_identified
 from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.usage import usage_of
 from wirefault.judging.writes import SentCount, WriteCount, sent_counts, write_counts
 from wirefault.settings.budgets import Budgets, Price, load_budgets, load_prices
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -121,21 +127,11 @@ def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
     return CountingRuns(source, invalid, tuple(superseded))
 
 
-class Usage(Struct, frozen=True, omit_defaults=True):
-    """Time that the model's replies took."""
-
-    replies: int = 0
-    with_usage: int = 0  # replies with token counts
-    tokens: int = 0
-    cost: float | None = None  # in USD, of the replies with a price; None without any
-    unpriced: bool = False  # some had no price
-
-
 _NONE_FAILED = FailedCalls()
 _NO_TRIES = FailedTries()
 _NOTES = frozenset(rule.name for rule in RULES if rule.severity == "note")
 _NOTHING_FAILED = EpisodeOutages((), whole=True)
-_NO_USAGE = Usage()
+_NO_COSTS = Costs()
 
 
 class FindingFacts(Struct, frozen=True, omit_defaults=True):
@@ -178,7 +174,7 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     invalid: str = ""
     seconds: tuple[float, ...] = ()
     model_requests: int = 0
-    usage: Usage = _NO_USAGE
+    costs: Costs = _NO_COSTS
     delivered: int = 0
     delivery_unknown: bool = False
     budgets_spent: int = 0
@@ -268,14 +264,6 @@ def facts_in(
     assertions = [parse_assertion(entry) for entry in entries]
     views = {view.episode: view for view in episode_views(judgement)} if assertions else {}
     outages = outages_in(judgement.traces.values())
-    findings = Counter(finding.episode for finding in judgement.rule_findings if not _is_lowered(finding))
-    graver: defaultdict[str, list[Finding]] = defaultdict(list)
-    repeats: defaultdict[str, list[Finding]] = defaultdict(list)
-    for finding in judgement.rule_findings:
-        if finding.severity != "note":
-            graver[finding.episode].append(finding)
-        if finding.rule == WRITE_REPEATED.name and finding.severity != "note":
-            repeats[finding.episode].append(finding)
     settings = judgement.started.settings
     prices = load_prices(str(settings.get("prices", "")))
     budgets = load_budgets(str(settings.get("budgets", "")))
@@ -287,9 +275,6 @@ def facts_in(
                 judged,
                 judgement.traces[judged.episode],
                 outages[judged.episode],
-                findings[judged.episode],
-                graver[judged.episode],
-                repeats[judged.episode],
                 prices,
                 budgets,
                 tuple(
@@ -325,19 +310,18 @@ def _facts(
     judged: EpisodeJudged,
     trace: EpisodeTrace,
     outages: EpisodeOutages,
-    findings: int,
-    graver: Sequence[Finding],
-    repeats: Sequence[Finding],
     prices: Mapping[str, Price],
     budgets: Budgets | None,
     asserted: tuple[OfEpisode, ...],
 ) -> EpisodeFacts:
-    events, usage = trace.events, _usage(trace.events, prices)
+    events = trace.events
     calls = calls_in(trace, prices, whole=outages.whole)
     faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
-    writes, sends = write_counts(trace), sent_counts(trace)
+    writes, sends, broken = write_counts(trace), sent_counts(trace), judged.by_outcome
+    graver = [finding for finding in judged.findings if finding.severity != "note"]
+    repeats = [finding for finding in graver if finding.rule == WRITE_REPEATED.name]
     sent_again = [finding for finding in graver if finding.rule in SENT_AGAIN]
     return EpisodeFacts(
         judged.episode,
@@ -347,13 +331,13 @@ def _facts(
         reasons[-1] if reasons else "",
         tuple(event.ms / 1000 for event in events if isinstance(event, AttemptEnded)),
         sum(isinstance(event, Exchange) and event.of_model for event in events),
-        usage,
+        judged.costs,
         sum(record.delivered is True for record in faults),
         any(record.delivered is None for record in faults),
         len(spent),
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
-        findings,
+        sum(not _is_lowered(finding) for finding in judged.findings),
         tuple(dict.fromkeys(_kind(finding, writes, sends) for finding in graver)),
         outages,
         tuple(sorted(set(_drawn(events)))),
@@ -368,16 +352,11 @@ def _facts(
         claim=_unchecked_claim(judged, events),
         calls=tuple(calls.calls),
         tries=calls.tries,
-        overshoot=_overshoot(events, budgets, usage),
+        overshoot=_overshoot(events, budgets, judged.costs),
         value=judged.value,
         retry_after=kept_retry_after(trace),
-        by_outcome=_of_outcome(trace, judged),
+        by_outcome=FindingFacts(broken.severity, broken.rule) if broken else None,
     )
-
-
-def _of_outcome(trace: EpisodeTrace, judged: EpisodeJudged) -> FindingFacts | None:
-    broken = rule_of(trace, judged)
-    return FindingFacts(broken[1], broken[0]) if broken else None
 
 
 def _kind(finding: Finding, writes: Iterable[WriteCount], sends: Iterable[SentCount]) -> FindingFacts:
@@ -390,7 +369,7 @@ def _about(finding: Finding, counts: Iterable[WriteCount | SentCount]) -> tuple[
     return tuple(count.same for count in counts if not set(count.ids).isdisjoint(finding.evidence))
 
 
-def _overshoot(events: Iterable[Event], budgets: Budgets | None, usage: Usage) -> float | None:
+def _overshoot(events: Iterable[Event], budgets: Budgets | None, costs: Costs) -> float | None:
     """The largest share by which the episode exceeded one of its budgets; 0 if it kept them.
 
     The request that reaches a limit of tokens or cost is forwarded, since its usage is known only afterwards.
@@ -404,8 +383,8 @@ def _overshoot(events: Iterable[Event], budgets: Budgets | None, usage: Usage) -
         for event in events
         if isinstance(event, BudgetSpent) and event.budget.startswith("episode.")
     }
-    used["tokens"] = max(used.get("tokens", 0), usage.tokens)
-    used["cost"] = max(used.get("cost", 0), usage.cost or 0)
+    used["tokens"] = max(used.get("tokens", 0), costs.tokens or 0)
+    used["cost"] = max(used.get("cost", 0), costs.usd or 0)
     return float(max(0.0, *(used.get(name, 0) / limit - 1 for name, limit in limits.items())))
 
 
@@ -430,11 +409,6 @@ def _with_cause(count: _Count, repeats: Sequence[Finding]) -> _Count:
 
 def _struck_by_budgets(records: Iterable[FaultRecord]) -> int:
     return sum(record.source == "budget" and record.delivered is True for record in records)
-
-
-def _usage(events: Iterable[Event], prices: Mapping[str, Price]) -> Usage:
-    usage = usage_of(events, prices)
-    return Usage(usage.replies, usage.with_usage, usage.tokens or 0, usage.cost_usd, bool(usage.unpriced))
 
 
 def _drawn(events: Iterable[Event]) -> Iterable[str]:

@@ -81,15 +81,15 @@ def _excludes(episode: EpisodeFacts, outcome: Outcome) -> bool:
 
 
 def _tokens(episode: EpisodeFacts) -> float | str | None:
-    usage = episode.usage
-    if usage.with_usage < usage.replies:
+    costs = episode.costs
+    if costs.uncounted:
         return "no data"
-    return float(usage.tokens) if usage.with_usage else None
+    return float(costs.tokens or 0) if costs.replies else None
 
 
 def _cost(episode: EpisodeFacts) -> float | str | None:
-    usage = episode.usage
-    return "no data" if usage.with_usage < usage.replies or usage.unpriced else usage.cost
+    costs = episode.costs
+    return "no data" if costs.uncounted or costs.unpriced else costs.usd
 
 
 def _of_failed_tries(cost: str, why: str = "") -> Callable[[EpisodeFacts], float | str]:

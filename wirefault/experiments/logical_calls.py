@@ -19,7 +19,7 @@ from wirefault.experiments.outages import operation_of
 from wirefault.judging.layers import LAYERS, Layer, layer_of
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.usage import usage_of
+from wirefault.judging.usage import costs_of
 from wirefault.settings.budgets import Price
 
 
@@ -127,15 +127,15 @@ def _is_last(trace: EpisodeTrace, request: Request) -> bool:
 
 def _failed_tries(requests: Sequence[Request], prices: Mapping[str, Price], *, whole: bool) -> FailedTries:
     failed = [request for request in requests if request.failed]
-    usage = usage_of([r.exchange for r in failed if r.exchange is not None], prices)
+    costs = costs_of([r.exchange for r in failed if r.exchange is not None], prices)
     known = not any(map(_may_have_unknown_tokens, failed))
-    priced = bool(prices) and known and not usage.unpriced
+    priced = bool(prices) and known and not costs.unpriced
     return FailedTries(
         len(failed),
         len(requests),
         math.fsum(request.ms for request in failed) / 1000,
-        (usage.tokens or 0) if known else None,
-        (usage.cost_usd or 0.0) if priced else None,
+        (costs.tokens or 0) if known else None,
+        (costs.usd or 0.0) if priced else None,
         whole,
     )
 

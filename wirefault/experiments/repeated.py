@@ -24,9 +24,10 @@ from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.assertions.on_arm import OfEpisode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.facts import EpisodeFacts, FindingFacts
+from wirefault.history.judged_events import Finding
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
-from wirefault.judging.findings.finding import Finding, times
+from wirefault.judging.findings.finding import times
 from wirefault.judging.findings.outcomes import DUPLICATE
 from wirefault.judging.judge import ByControl, usual_by_rule
 from wirefault.judging.writes import WriteCount, sent_as_often

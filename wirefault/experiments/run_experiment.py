@@ -133,7 +133,7 @@ class ExperimentResult:
                     "failure": arm.failure,
                     "invalid": dict(arm.invalid),
                     "reruns": list(arm.reruns),
-                    "differences": [asdict(finding) for finding in arm.differences],
+                    "differences": [finding.as_json() for finding in arm.differences],
                     "claims": asdict(arm.claims),
                     "measures": {name: measure.text for name, measure in arm.measures.items()},
                     "estimates": _estimates(arm),

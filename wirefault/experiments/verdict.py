@@ -34,8 +34,8 @@ from wirefault.experiments.measure import Measure
 from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.experiments.sequential import Decision
+from wirefault.history.judged_events import Finding
 from wirefault.judging.checker import CheckResult
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.rates import NO_CLAIMS, UncheckedClaims
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent

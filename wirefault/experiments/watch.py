@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,16 +17,18 @@ from threading import Thread
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly, parse_expression
-from wirefault.experiments.facts import facts_in, judged_run
+from wirefault.experiments.facts import facts_in
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.repeated import by_control
 from wirefault.experiments.safety import Spending
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event, RunSealed, RunStarted
 from wirefault.history.reader import HistoryError, Tail
+from wirefault.judging.judge import judge_identified
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.judging.usage import model_usage
+from wirefault.judging.usage import costs_of
 from wirefault.lab.own_lab import Halt
+from wirefault.settings.budgets import load_prices
 from wirefault.stats.sequential import rate_interval
 
 _POLL_S = 0.5
@@ -130,12 +132,11 @@ class Watch:
         self._clock = clock
         self._began: float | None = None
         self._completed = 0
-        self._run: RunStarted | None = None
-        self._running: dict[str, list[Event]] = {}
+        self._running: dict[str, dict[str, list[tuple[str, Event]]]] = {}  # by run and episode
         self._cost = self._earlier_cost = 0.0
         self._tails: dict[Path, Tail] = {}
         self._sealed: set[str] = set()
-        self._prices = saved.plan.configuration.settings.prices
+        self._prices = load_prices(saved.plan.configuration.settings.prices)
 
     @contextmanager
     def over(self, arm: PlannedArm, grown: SavedExperiment | None = None) -> Iterator[None]:
@@ -197,21 +198,22 @@ class Watch:
             if run_id not in self._sealed:
                 self._take_in(arm, run_id, self._new_events(run_id))
 
-    def _new_events(self, run_id: str) -> list[Event]:
+    def _new_events(self, run_id: str) -> list[tuple[str, Event]]:
         folder = self._saved.plan.configuration.logs / "runs" / run_id
-        events: list[Event] = []
+        identified: list[tuple[str, Event]] = []
         # the runner's file first: the others are then complete for the episodes that it has judged
         for path in sorted(folder.glob("*.jsonl")):
             try:
-                events += self._tails.setdefault(path, Tail(path)).read()
+                identified += self._tails.setdefault(path, Tail(path)).read_with_ids()
             except (HistoryError, OSError):  # reported when the arm is judged
                 continue
-        return events
+        return identified
 
-    def _take_in(self, arm: PlannedArm, run_id: str, events: Sequence[Event]) -> None:
-        self._cost += model_usage(events, self._prices).cost_usd or 0.0
+    def _take_in(self, arm: PlannedArm, run_id: str, identified: Sequence[tuple[str, Event]]) -> None:
+        events = [event for _, event in identified]
+        self._cost += costs_of(events, self._prices).usd or 0.0
         if self._tell:
-            self._look_for_findings(arm, events)
+            self._look_for_findings(arm, run_id, identified)
         for event in events:
             if isinstance(event, EpisodeJudged):
                 self._completed += event.episode not in self.arm.outcomes
@@ -219,24 +221,28 @@ class Watch:
             elif isinstance(event, RunSealed):  # the other processes had finished writing
                 self._sealed.add(run_id)
 
-    def _look_for_findings(self, arm: PlannedArm, events: Sequence[Event]) -> None:
+    def _look_for_findings(
+        self, arm: PlannedArm, run_id: str, identified: Sequence[tuple[str, Event]]
+    ) -> None:
         """Keep the events of running episodes until they are judged."""
-        judged = {event.episode for event in events if isinstance(event, EpisodeJudged)}
-        for event in events:
-            if isinstance(event, RunStarted):
-                self._run = event
-            elif (key := getattr(event, "episode", "")) and key not in self.arm.outcomes:
-                self._running.setdefault(key, []).append(event)
-        for key in judged - self.arm.outcomes.keys():
-            run_events = [*([self._run] if self._run else []), *self._running.pop(key, ())]
-            self.arm.findings += [f"{key}: {text}" for text in self._findings_in(arm, run_events)]
+        running = self._running.setdefault(run_id, {})
+        for id, event in identified:
+            key = getattr(event, "episode", "")
+            if isinstance(event, RunStarted) or (key and key not in self.arm.outcomes):
+                running.setdefault(key, []).append((id, event))
+        judged = {event.episode: event for _, event in identified if isinstance(event, EpisodeJudged)}
+        for key in judged.keys() - self.arm.outcomes.keys():
+            of_episode = [*running.get("", ()), *running.pop(key, ())]
+            if judged[key].findings or judged[key].by_outcome:
+                texts = self._findings_in(arm, run_id, judged[key], of_episode)
+                self.arm.findings += [f"{key}: {text}" for text in texts]
 
-    def _findings_in(self, arm: PlannedArm, events: Sequence[Event]) -> Iterator[str]:
-        """The findings in an episode's events, without those that the control until now overrules."""
-        if self._run is None:
-            return
-        judgement = judged_run(self._run.run_id, events)
-        if judgement.findings:
-            facts = facts_of_one(facts_in(self._run.run_id, judgement, (), runs_code=False))
-            compared = judgement.by_control(by_control(self._saved.compared(arm, facts)))
-            yield from (finding.text for finding in compared.findings)
+    def _findings_in(
+        self, arm: PlannedArm, run_id: str, judged: EpisodeJudged, of_episode: Iterable[tuple[str, Event]]
+    ) -> Iterator[str]:
+        """The findings of an episode, without those that the control until now overrules."""
+        identified = [(f"{run_id}/{id}", event) for id, event in of_episode]
+        judgement = judge_identified(identified, {judged.episode: judged.from_history("", run_id)})
+        facts = facts_of_one(facts_in(run_id, judgement, (), runs_code=False))
+        compared = judgement.by_control(by_control(self._saved.compared(arm, facts)))
+        yield from (finding.text for finding in compared.findings)

@@ -1,9 +1,11 @@
-"""The judgement of an episode as the runner records it: outcome, axes, faults with their stages."""
+"""The judgement of an episode as the runner records it: outcome, axes, faults, findings, costs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
+
+from msgspec.structs import replace
 
 from wirefault.faults.base import WhyNot
 from wirefault.history.lines import BaseEvent, Clock, Record
@@ -52,6 +54,15 @@ DeliveredBy = Literal[
 DELIVERED_BY: tuple[DeliveredBy, ...] = get_args(DeliveredBy)
 # Reasons caused by the lab. All others are caused by the message, the caller or the upstream.
 LAB_FAILURES: frozenset[WhyNotObserved] = frozenset({"too_large", "failed"})
+
+
+Severity = Literal[
+    "harmful",  # something was done twice, leaked or falsely claimed
+    "risky",  # no harm here, but possible harm next time
+    "wasteful",  # it costs time, money or a server's goodwill
+    "note",  # information, not a failure
+]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class TryEvidence(Record, frozen=True):
@@ -104,20 +115,85 @@ class Unexplained(Record, frozen=True):
     route: str
 
 
+class Finding(Record, frozen=True):
+    """One sentence about an episode, with the ids of the events that show it.
+
+    ``wirefault runs verify RUN --event ID`` prints the event of an id.
+    """
+
+    rule: str
+    severity: Severity
+    text: str
+    episode: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+class Costs(Record, frozen=True):
+    """What an episode's requests cost. Tokens and cost are sums over the replies that have them."""
+
+    requests: int = 0
+    replies: int = 0  # of models
+    uncounted: int = 0  # of these, without token counts
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    usd: float | None = None  # of the models that have a price
+    unpriced: tuple[str, ...] = ()  # the models without one; empty without prices
+
+    @property
+    def tokens(self) -> int | None:
+        """In and out; None if no reply reports any."""
+        known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
+        return sum(known) if known else None
+
+
 class EpisodeJudged(BaseEvent, frozen=True, tag="episode_judged"):
-    """The judgement of an episode. Made once, when it ends; ``wirefault runs verify`` makes it again."""
+    """The judgement of an episode. Made once, when it ends; ``wirefault runs verify`` makes it again.
+
+    A finding needs the events of its episode alone, so it is part of the episode's judgement. The control of
+    an experiment, which overrules findings, is in other runs; ``experiments.facts`` has the comparison.
+    """
 
     t: Clock
     episode: str
     outcome: Outcome
-    world: World
-    claim: Claim
-    value: ValueAxis
-    attempts: int
-    first_attempt_outcome: Outcome
+    world: World = "not_applicable"
+    claim: Claim = "done"
+    value: ValueAxis = "not_applicable"
+    attempts: int = 1
+    first_attempt_outcome: Outcome | None = None  # None in a history: as ``outcome``
     prompt: str = ""  # the one of `episode_started`; empty in a history
     flags: list[str] = []
     faults: tuple[FaultRecord, ...] = ()
     unexplained: tuple[Unexplained, ...] = ()
     why: str = ""  # the reason for the outcome, for people
     touched: bool = False  # a delivered fault touched a value or call that the oracle asks about
+    findings: tuple[Finding, ...] = ()  # of the rules, the gravest first
+    by_outcome: Finding | None = None  # the one that its outcome is
+    costs: Costs = Costs()
+
+    def to_history(self, t: float) -> EpisodeJudged:
+        """The event to record, without what the history has elsewhere."""
+        first = self.first_attempt_outcome
+        return replace(
+            self,
+            t=t,
+            prompt="",
+            first_attempt_outcome=None if first == self.outcome else first,
+            findings=tuple(replace(each, episode="") for each in self.findings),
+            by_outcome=self.by_outcome and replace(self.by_outcome, episode=""),
+        )
+
+    def from_history(self, prompt: str, run_id: str = "") -> EpisodeJudged:
+        """The whole judgement. ``run_id``: of the run that the ids of events are to begin with."""
+
+        def whole(finding: Finding) -> Finding:
+            evidence = tuple(f"{run_id}/{id}" for id in finding.evidence) if run_id else finding.evidence
+            return replace(finding, episode=self.episode, evidence=evidence)
+
+        return replace(
+            self,
+            prompt=prompt,
+            first_attempt_outcome=self.first_attempt_outcome or self.outcome,
+            findings=tuple(map(whole, self.findings)),
+            by_outcome=self.by_outcome and whole(self.by_outcome),
+        )

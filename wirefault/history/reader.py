@@ -269,6 +269,10 @@ class Tail:
 
     def read(self) -> list[Event]:
         """Return the new events; an unterminated line waits for the next read. Raises ``HistoryError``."""
+        return [event for _, event in self.read_with_ids()]
+
+    def read_with_ids(self) -> list[tuple[str, Event]]:
+        """Return them with their ids."""
         try:
             descriptor = open_shared(logs_folder(self._path), self._path, os.O_RDONLY)
         except FileNotFoundError:
@@ -279,11 +283,11 @@ class Tail:
             data = file.read(min(appended, MAX_HISTORY_BYTES))  # read() allocates the requested size
         end = data.rfind(b"\n") + 1
         self._offset += end
-        events = []
+        events: list[tuple[str, Event]] = []
         for line in data[:end].split(b"\n")[:-1]:
             self._line += 1
             self._last = line
-            events.append(parse_line(line, self._path, self._line))
+            events.append((f"{self._path.stem}:{self._line}", parse_line(line, self._path, self._line)))
         return events
 
     def sealed(self) -> SealedFile:
@@ -292,17 +296,27 @@ class Tail:
 
 
 def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
-    """Yield each event of a one-lane run with its id.
+    """Return each event of a one-lane run with its id.
 
     The events of one file must be in written order without a gap; files may come in any order.
     """
     events = list(events)
-    lane = next((event.lane for event in events if isinstance(event, RunStarted)), 0)
-    lines = Counter[str]()
-    for event in events:
+    ids = EventIds(next((event.lane for event in events if isinstance(event, RunStarted)), 0))
+    return ((ids.next(event), event) for event in events)
+
+
+class EventIds:
+    """Numbers the events of one lane's run as they come."""
+
+    def __init__(self, lane: int) -> None:
+        self._lane = lane
+        self._lines = Counter[str]()
+
+    def next(self, event: Event) -> str:
+        """Return the event's id, its file and line."""
         writer = _writer_of(event)
-        lines[writer] += 1
-        yield f"{writer}-{lane}:{lines[writer]}", event
+        self._lines[writer] += 1
+        return f"{writer}-{self._lane}:{self._lines[writer]}"
 
 
 def _writer_of(event: Event) -> str:

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import Protocol, TypeVar
 
-Severity = Literal[
-    "harmful",  # something was done twice, leaked or falsely claimed
-    "risky",  # no harm here, but possible harm next time
-    "wasteful",  # it costs time, money or a server's goodwill
-    "note",  # information, not a failure
-]
-SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+from wirefault.history.judged_events import Severity
 
 _Subject = TypeVar("_Subject", contravariant=True)
 

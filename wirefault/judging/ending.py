@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
 from wirefault.core.errors import DEVIATED, UNKNOWN
+from wirefault.history.judged_events import SEVERITIES, Severity
 from wirefault.judging.account import nothing_known
-from wirefault.judging.checker import SEVERITIES, Severity
 
 if TYPE_CHECKING:
     from wirefault.judging.summary import Summary

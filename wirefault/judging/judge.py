@@ -11,26 +11,25 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from msgspec import structs
 
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.core.plain_data import short_repr
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
-from wirefault.history.judged_events import FaultRecord, Outcome
+from wirefault.history.judged_events import SEVERITIES, FaultRecord, Finding, Outcome
 from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
-from wirefault.judging.checker import SEVERITIES
 from wirefault.judging.evidence.gather import faulted_exchanges, gather
-from wirefault.judging.findings.finding import Finding
-from wirefault.judging.findings.outcomes import with_outcome
+from wirefault.judging.findings.outcomes import outcome_finding, with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN
-from wirefault.judging.findings.rules import trace_findings
+from wirefault.judging.findings.rules import in_order, trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.exposure import AskedAbout
 from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
-from wirefault.judging.usage import ModelUsage, model_usage
+from wirefault.judging.usage import ModelUsage, episode_costs, model_usage
 from wirefault.judging.writes import SentCount, WriteCount, sent_counts, write_counts
 
 
@@ -65,16 +64,16 @@ class RunJudgement:
     def findings(self) -> list[Finding]:
         """The findings, the most severe first."""
         judged = {episode.episode: episode for episode in self.episodes}
-        return _by_control(self.rule_findings, self.traces.values(), self.control, judged)
-
-    @cached_property
-    def rule_findings(self) -> list[Finding]:
-        """The findings of the rules alone, without control and outcomes."""
-        return trace_findings(self.traces.values())
+        return run_findings(self.traces.values(), judged, self.control)
 
     def by_control(self, control: Mapping[str, ByControl]) -> RunJudgement:
         """The same run, judged with its control."""
-        judged = [by_control(episode, control.get(episode.episode)) for episode in self.episodes]
+        judged = [
+            _by_control(each, control[each.episode], self.traces[each.episode])
+            if each.episode in control
+            else each
+            for each in self.episodes
+        ]
         return replace(self, episodes=judged, control=control)
 
     @cached_property
@@ -112,18 +111,16 @@ def judge_identified(
     started = next((event for event in reversed(events) if isinstance(event, RunStarted)), None)
     if started is None:
         raise ValueError("no run_started in this history: is the agent's file missing?")
-    finished = end_of(events)
+    finished = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
+    interrupted = finished is not None and finished.reason == INTERRUPTED_LINE
     traces = {trace.episode: trace for trace in traces_of(identified)}
-    names = {event.episode: event.prompt for event in events if isinstance(event, EpisodeStarted)}
-    verdicts = {event.episode: event for event in events if isinstance(event, EpisodeJudged)}
-    recorded = {
-        name: structs.replace(verdicts[name], prompt=prompt)
-        for name, prompt in names.items()
-        if name in verdicts
-    }
+    recorded = recorded_judgements(identified)
     if judged is None:
         judged = recorded if finished is not None and finished.completed else {}
-    episodes = [judged[name] if name in judged else judge_in_run(traces[name], finished) for name in names]
+    names = dict.fromkeys(event.episode for event in events if isinstance(event, EpisodeStarted))
+    episodes = [
+        judged.get(name) or judge_trace(traces[name], finished is not None, interrupted) for name in names
+    ]
     return RunJudgement(
         started,
         finished,
@@ -140,29 +137,44 @@ def judge_identified(
     )
 
 
+def recorded_judgements(identified: Sequence[tuple[str, Event]]) -> dict[str, EpisodeJudged]:
+    """The last recorded judgement of each episode."""
+    run_id = identified[0][0].rpartition("/")[0] if identified else ""
+    prompts = {event.episode: event.prompt for _, event in identified if isinstance(event, EpisodeStarted)}
+    return {
+        event.episode: event.from_history(prompts[event.episode], run_id)
+        for _, event in identified
+        if isinstance(event, EpisodeJudged) and event.episode in prompts
+    }
+
+
 def _differences(judged: EpisodeJudged, recorded: EpisodeJudged) -> Iterator[str]:
     """A sentence for each field that differs; for the outcome alone if it does."""
     if judged.outcome != recorded.outcome:
         yield f"episode {judged.episode}: {judged.outcome}, recorded as {recorded.outcome}"
         return
-    now, then = judged.as_json(), recorded.as_json()
-    for name in now.keys() - {"t"}:
+    now, then = (
+        each.as_json() | {f"costs.{name}": value for name, value in each.costs.as_json().items()}
+        for each in (judged, recorded)
+    )
+    for name in now.keys() - {"t", "costs"}:
         if now[name] != then[name]:
             text = f"{name} {short_repr(now[name])}, recorded as {short_repr(then[name])}"
             yield f"episode {judged.episode}: {text}"
 
 
-def by_control(judged: EpisodeJudged, control: ByControl | None) -> EpisodeJudged:
-    """Replace the outcome of the judgement by the control's, if there is one."""
-    if control is None or control.outcome == judged.outcome:
+def _by_control(judged: EpisodeJudged, control: ByControl, trace: EpisodeTrace) -> EpisodeJudged:
+    """Replace the outcome of the judgement by the control's."""
+    if control.outcome == judged.outcome:
         return judged
-    return structs.replace(judged, outcome=control.outcome, why=control.why or judged.why)
+    judged = structs.replace(judged, outcome=control.outcome, why=control.why or judged.why)
+    return structs.replace(judged, by_outcome=outcome_finding(trace, judged))
 
 
-def findings_by_control(
+def run_findings(
     traces: Iterable[EpisodeTrace],
-    control: Mapping[str, ByControl],
     judged: Mapping[str, EpisodeJudged],
+    control: Mapping[str, ByControl] = MappingProxyType({}),
 ) -> list[Finding]:
     """The findings in these episodes, their differences to the control, and by their outcomes.
 
@@ -171,16 +183,13 @@ def findings_by_control(
     subject.
     """
     traces = list(traces)
-    return _by_control(trace_findings(traces), traces, control, judged)
-
-
-def _by_control(
-    findings: Sequence[Finding],
-    traces: Iterable[EpisodeTrace],
-    control: Mapping[str, ByControl],
-    judged: Mapping[str, EpisodeJudged],
-) -> list[Finding]:
-    traces = list(traces)
+    findings = in_order(
+        finding
+        for trace in traces
+        for finding in (
+            judged[trace.episode].findings if trace.episode in judged else trace_findings([trace])
+        )
+    )
     usual = {
         trace.episode: usual_by_rule(
             write_counts(trace),
@@ -189,7 +198,7 @@ def _by_control(
             control[trace.episode].usual_sent,
         )
         for trace in traces
-        if trace.episode in control
+        if trace.episode in control and (control[trace.episode].usual or control[trace.episode].usual_sent)
     }
     differences = [
         finding
@@ -207,10 +216,10 @@ def _by_control(
         by_episode[finding.episode].append(finding)
     for trace in traces:
         if (verdict := judged.get(trace.episode)) is not None:
-            by_episode[trace.episode] = list(with_outcome(by_episode[trace.episode], trace, verdict))
+            by_episode[trace.episode] = list(with_outcome(by_episode[trace.episode], verdict))
     findings = [each for of_episode in by_episode.values() for each in of_episode]
     invalid = {episode for episode, verdict in judged.items() if verdict.outcome == "invalid"}
-    findings = [replace(f, severity="note") if f.episode in invalid else f for f in findings]
+    findings = [structs.replace(f, severity="note") if f.episode in invalid else f for f in findings]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
 
 
@@ -233,16 +242,6 @@ def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudg
     return judge_trace(episode_trace(events), finished)
 
 
-def end_of(events: Sequence[Event]) -> RunFinished | None:
-    """The end of the run; None while it continues, and if it was killed."""
-    return next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
-
-
-def judge_in_run(trace: EpisodeTrace, end: RunFinished | None) -> EpisodeJudged:
-    """Judge one episode by its trace and the end of its run."""
-    return judge_trace(trace, end is not None, end is not None and end.reason == INTERRUPTED_LINE)
-
-
 def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = False) -> EpisodeJudged:
     """Judge one episode by its trace.
 
@@ -253,7 +252,7 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
     verdict = episode.judge()
     first = episode.first_attempt().judge() if len(episode.attempts) > 1 else verdict
     evidence = gather(trace)
-    return EpisodeJudged(
+    judged = EpisodeJudged(
         t=0.0,  # the runner's clock, when it records this
         episode=episode.started.episode,
         prompt=episode.started.prompt,
@@ -268,7 +267,10 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
         unexplained=evidence.unexplained,
         why=verdict.why,
         touched=_is_touched(episode, evidence.faults),
+        findings=tuple(trace_findings([trace])),
+        costs=episode_costs(trace),
     )
+    return structs.replace(judged, by_outcome=outcome_finding(trace, judged))
 
 
 def _is_touched(episode: Episode, faults: Sequence[FaultRecord]) -> bool:

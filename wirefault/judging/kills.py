@@ -10,7 +10,7 @@ from statistics import median
 from wirefault.history.events import Exchange, SubjectKilled
 from wirefault.judging.requests import Request, SameKey
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.usage import usage_of
+from wirefault.judging.usage import costs_of
 
 
 @dataclass(frozen=True)
@@ -198,4 +198,4 @@ def _tokens(lives: Sequence[Sequence[Request]], until: float) -> int | None:
         for request in life
         if request.exchange is not None and request.end <= until
     ]
-    return usage_of(exchanges, {}).tokens
+    return costs_of(exchanges, {}).tokens

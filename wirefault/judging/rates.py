@@ -127,7 +127,11 @@ def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudged]) -> R
 
 def first_attempt_rate(started: RunStarted, episodes: Sequence[EpisodeJudged]) -> Rate:
     """The rate of the first attempts only."""
-    return _run_rate(started, [(episode.prompt, episode.first_attempt_outcome) for episode in episodes], 1)
+    return _run_rate(
+        started,
+        [(episode.prompt, episode.first_attempt_outcome or episode.outcome) for episode in episodes],
+        1,
+    )
 
 
 def _run_rate(started: RunStarted, outcomes: Sequence[tuple[str, Outcome]], attempts: int) -> Rate:

@@ -25,9 +25,9 @@ from wirefault.history.events import (
     ToolTry,
     WentPastLab,
 )
-from wirefault.history.judged_events import Outcome
+from wirefault.history.judged_events import Finding, Outcome
 from wirefault.judging.account import FaultAccount, nothing_known
-from wirefault.judging.findings.finding import Finding, worst_finding
+from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.judge import ByControl, RunJudgement, judge_run
 from wirefault.judging.kills import KillPoint, kill_points
 from wirefault.judging.oracle.outcome import OUTCOMES
@@ -185,7 +185,7 @@ class Summary:
             "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
             "model_usage": asdict(self.model_usage),
             "went_past": [structs.asdict(past) for past in self.went_past],
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [finding.as_json() for finding in self.findings],
             "never_called": [structs.asdict(name) for name in self.never_called],
             "recoveries": {strategy: asdict(count) for strategy, count in self.recoveries.items()},
             "kills": [asdict(point) for point in self.kills],
@@ -292,10 +292,14 @@ def _unexposed(episode: EpisodeJudged) -> bool:
     return all(fault.delivered is False for fault in episode.faults)
 
 
+_ELSEWHERE = frozenset({"t", "findings", "by_outcome", "costs"})
+
+
 def _episode(judgement: EpisodeJudged) -> dict[str, Any]:
     # a fault's own dict has each stage as a flag, which asdict has not
     whole = judgement.as_json() | {"faults": [fault.as_dict() for fault in judgement.faults]}
-    return {name: value for name, value in whole.items() if name != "t"}  # two runs of a seed are equal
+    # without the clock two runs of a seed are equal; the summary has the findings and the costs
+    return {name: value for name, value in whole.items() if name not in _ELSEWHERE}
 
 
 def _latencies(events: Iterable[Event], links: Iterable[str]) -> dict[str, LinkLatency]:

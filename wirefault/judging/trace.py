@@ -388,11 +388,11 @@ def _may_hide(toxic: PlannedToxic) -> bool:
 
 
 def episode_trace(events: Iterable[Event]) -> EpisodeTrace:
-    """The trace of one episode's events, which need no ids."""
+    """The trace of one episode's events, where they are all events of the run."""
     events = list(events)
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     episode = next((event.episode for event in events if isinstance(event, EpisodeStarted)), "")
-    return EpisodeTrace(episode, [("", event) for event in events], _Run(started))
+    return EpisodeTrace(episode, list(with_ids(events)), _Run(started))
 
 
 def traces(events: Iterable[Event]) -> list[EpisodeTrace]:

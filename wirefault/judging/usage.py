@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from wirefault.dialects.mcp import MCP
 from wirefault.history.events import AttemptArmed, Event, Exchange, RunStarted
+from wirefault.history.judged_events import Costs
 from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.requests import Request, is_refused_model
 from wirefault.judging.trace import EpisodeTrace, traces
@@ -28,7 +31,7 @@ class FirstTokens:
 
 @dataclass(frozen=True)
 class ModelUsage:
-    """Tokens, cost and times of the model's replies."""
+    """Tokens, cost and times of the model's replies in a run."""
 
     replies: int  # with an answer of the model
     with_usage: int  # of these, the ones with token counts: the sums are over them
@@ -38,33 +41,47 @@ class ModelUsage:
     unpriced: list[str]  # the models without one; empty without prices
     first_token_ms: FirstTokens
 
-    @property
-    def tokens(self) -> int | None:
-        """In and out; None if no reply reports any."""
-        known = [count for count in (self.tokens_in, self.tokens_out) if count is not None]
-        return sum(known) if known else None
-
 
 def model_usage(events: Iterable[Event], prices: str = "") -> ModelUsage:
     """``prices`` as in the run's settings."""
-    return usage_of(events, load_prices(prices))
-
-
-def usage_of(events: Iterable[Event], prices: Mapping[str, Price], other: Price | None = None) -> ModelUsage:
-    """``prices`` by the models' names; ``other``: of all other models, if it is known."""
-    exchanges = [e for e in events if isinstance(e, Exchange) and e.of_model and e.replay != "hit"]
-    counted = [exchange for exchange in exchanges if exchange.tokens is not None]
-    names = {exchange.model or "without a name" for exchange in counted}
+    exchanges = list(_of_models(events))
+    costs = costs_of(exchanges, load_prices(prices))
     times = [exchange.first_token_ms for exchange in exchanges if exchange.first_token_ms is not None]
     return ModelUsage(
-        replies=sum(map(_answered, exchanges)),
-        with_usage=len(counted),
-        tokens_in=_sum([exchange.tokens_in for exchange in counted]),
-        tokens_out=_sum([exchange.tokens_out for exchange in counted]),
-        cost_usd=_cost(counted, prices, other),
-        unpriced=sorted(names - prices.keys()) if prices and other is None else [],
+        replies=costs.replies,
+        with_usage=costs.replies - costs.uncounted,
+        tokens_in=costs.tokens_in,
+        tokens_out=costs.tokens_out,
+        cost_usd=costs.usd,
+        unpriced=list(costs.unpriced),
         first_token_ms=FirstTokens(percentile(times, 50), percentile(times, 95), len(times)),
     )
+
+
+def episode_costs(trace: EpisodeTrace) -> Costs:
+    """What the episode cost, by the prices of its run."""
+    started = trace.run.started
+    prices = load_prices(str(started.settings.get("prices", ""))) if started is not None else {}
+    return structs.replace(costs_of(trace.events, prices), requests=len(trace.requests))
+
+
+def costs_of(events: Iterable[Event], prices: Mapping[str, Price], other: Price | None = None) -> Costs:
+    """``prices`` by the models' names; ``other``: of all other models, if it is known."""
+    exchanges = list(_of_models(events))
+    counted = [exchange for exchange in exchanges if exchange.tokens is not None]
+    names = {exchange.model or "without a name" for exchange in counted}
+    return Costs(
+        replies=sum(map(_answered, exchanges)),
+        uncounted=sum(map(_answered, exchanges)) - len(counted),
+        tokens_in=_sum([exchange.tokens_in for exchange in counted]),
+        tokens_out=_sum([exchange.tokens_out for exchange in counted]),
+        usd=_cost(counted, prices, other),
+        unpriced=tuple(sorted(names - prices.keys())) if prices and other is None else (),
+    )
+
+
+def _of_models(events: Iterable[Event]) -> Iterator[Exchange]:
+    return (e for e in events if isinstance(e, Exchange) and e.of_model and e.replay != "hit")
 
 
 def _answered(exchange: Exchange) -> bool:

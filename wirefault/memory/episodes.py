@@ -22,8 +22,7 @@ from wirefault.history.events import (
     Exchange,
     RunStarted,
 )
-from wirefault.history.judged_events import FaultRecord, Outcome
-from wirefault.judging.findings.finding import Finding
+from wirefault.history.judged_events import FaultRecord, Finding, Outcome
 from wirefault.judging.judge import RunJudgement
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.subject_name import subject_name

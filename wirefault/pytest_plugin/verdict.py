@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from wirefault.core.sockets import is_this_machine
 from wirefault.dialects.registry import is_model_api
 from wirefault.history.events import ConnectionEnded, Event, Exchange
+from wirefault.history.judged_events import Finding
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.ending import fails
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary
 from wirefault.pytest_plugin.mark import Mark

@@ -15,8 +15,8 @@ from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, asked_text, call_texts, finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.audit.spending import Spending
+from wirefault.history.judged_events import Severity
 from wirefault.history.logs import strip_control
-from wirefault.judging.checker import Severity
 from wirefault.report.next_command import episode_command
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width

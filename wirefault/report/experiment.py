@@ -11,7 +11,7 @@ from wirefault.experiments.effects import FaultEffect
 from wirefault.experiments.figures import BUDGET_STRIKES
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
-from wirefault.judging.checker import SEVERITIES
+from wirefault.history.judged_events import SEVERITIES
 from wirefault.report.comparison import difference_text
 from wirefault.report.experiment_plan import population_line, radius_lines
 from wirefault.report.tables import new_table, one_line

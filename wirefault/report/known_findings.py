@@ -10,8 +10,8 @@ from wirefault.experiments.baseline import KnownFinding
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.conduct import masked
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.trace import EpisodeTrace
 
 

@@ -12,9 +12,8 @@ from rich.text import Text
 
 from wirefault.core.lab_folder import logs_folder, output_folder
 from wirefault.history.events import EpisodeJudged
+from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.history.logs import strip_control
-from wirefault.judging.checker import SEVERITIES
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES, Tone
 from wirefault.judging.summary import Summary
 from wirefault.report.reproduce import COMPOSE_LAB

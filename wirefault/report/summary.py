@@ -10,11 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from wirefault.core.lab_folder import logs_folder
-from wirefault.history.judged_events import DeliveredBy, FaultStage
+from wirefault.history.judged_events import DeliveredBy, FaultStage, Finding, Severity
 from wirefault.history.logs import strip_control
 from wirefault.judging.account import FaultAccount
-from wirefault.judging.checker import Severity
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate
 from wirefault.judging.summary import Summary, counted, recoveries_text

@@ -21,7 +21,6 @@ from wirefault.history.events import (
     ModelCall,
     PipeServer,
     RecoveryTried,
-    RunStarted,
     SocketMessage,
     SubjectKilled,
     SubjectResumed,
@@ -33,13 +32,13 @@ from wirefault.history.events import (
     WorldRead,
 )
 from wirefault.history.gateway_events import GUIDING_HEADERS
-from wirefault.history.judged_events import Claim, FaultRecord
+from wirefault.history.judged_events import Claim, FaultRecord, Finding
 from wirefault.history.logs import recovery_message
-from wirefault.judging.findings.finding import Finding
-from wirefault.judging.judge import ByControl, by_control, end_of, findings_by_control, judge_in_run
+from wirefault.history.reader import with_ids
+from wirefault.judging.judge import ByControl, judge_identified
 from wirefault.judging.kills import KillFigures, episode_kills
 from wirefault.judging.requests import Request
-from wirefault.judging.trace import EpisodeTrace, traces
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.toxiproxy.planned import PlannedToxic
 
 LineKind = Literal[
@@ -253,7 +252,7 @@ class Timeline:
             "flags": judged.flags,
             "why": judged.why,
             "timeline": [asdict(line) for line in self.lines],
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": [finding.as_json() for finding in self.findings],
         }
 
 
@@ -262,14 +261,12 @@ def timeline_of(events: Sequence[Event], episode: str, control: ByControl | None
 
     ``control``: what an experiment's control shows about it.
     """
-    trace = next((trace for trace in traces(events) if trace.episode == episode), None)
-    run = next((event for event in events if isinstance(event, RunStarted)), None)
-    if trace is None or run is None or not trace.all(EpisodeStarted):
+    alone = [(id, event) for id, event in with_ids(events) if getattr(event, "episode", episode) == episode]
+    run = judge_identified(alone).by_control({episode: control} if control else {})
+    if not run.episodes:
         raise ValueError(f"episode {episode} is not in this history")
-    judgement = by_control(judge_in_run(trace, end_of(events)), control)
-    known = {episode: control} if control else {}
-    findings = findings_by_control([trace], known, {episode: judgement})
-    return Timeline(run.run_id, judgement, timeline_lines(trace, judgement), findings)
+    lines = timeline_lines(run.traces[episode], run.episodes[0])
+    return Timeline(run.started.run_id, run.episodes[0], lines, run.findings)
 
 
 def timeline_lines(trace: EpisodeTrace, judgement: EpisodeJudged) -> list[TimelineLine]:

@@ -33,12 +33,12 @@ from wirefault.history.events import (
 )
 from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs, agent_line, faults_set_message
-from wirefault.history.reader import Tail, changes_found_links, parse_line, with_found_links
+from wirefault.history.reader import EventIds, Tail, changes_found_links, parse_line, with_found_links
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.evidence.toxics import has_failed
-from wirefault.judging.judge import judge_episode
+from wirefault.judging.judge import judge_trace
 from wirefault.judging.requests import Request
-from wirefault.judging.trace import EpisodeTrace, episode_trace
+from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
 from wirefault.state.effects import read_effects, world_key
 
 # the other processes, each with its own history file
@@ -62,24 +62,36 @@ class RunRecord:
     interrupted: bool = False
     launcher_tells: bool = False
     toxics_left: int | None = None
-    _of_episodes: dict[str, list[Event]] = field(default_factory=dict, repr=False)
+    lane: int = 0
+    _ids: EventIds = field(init=False, repr=False)
+    _of_episodes: dict[str, list[tuple[str, Event]]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._ids, self._of_episodes = EventIds(self.lane), {}
 
     def add(self, events: Iterable[Event]) -> None:
         """Append events."""
         for event in events:
             self.events.append(event)
+            id = self._ids.next(event)
             episode = getattr(event, "episode", None)
             if episode is not None:
-                self._of_episodes.setdefault(episode, []).append(event)
+                self._of_episodes.setdefault(episode, []).append((id, event))
 
     def of_episode(self, episode: str) -> list[Event]:
         """All events of one episode, without scanning the others."""
-        return list(self._of_episodes.get(episode, ()))
+        return [event for _, event in self._of_episodes.get(episode, ())]
+
+    def trace_of(self, episode: str) -> EpisodeTrace:
+        """The trace of an episode that has started."""
+        started = next(event for event in self.events if isinstance(event, RunStarted))
+        [trace] = traces_of([("", started), *self._of_episodes[episode]])
+        return trace
 
     def complete_with_found_links(self) -> None:
         """Complete earlier events with links that were found later."""
-        events = with_found_links(self.events)
-        self.events, self._of_episodes = [], {}
+        events, self.events = with_found_links(self.events), []
+        self._ids, self._of_episodes = EventIds(self.lane), {}
         self.add(events)
 
 
@@ -91,7 +103,7 @@ class Recorder:
     """
 
     def __init__(self, run_id: str, lane: int, logs: Path, redaction: Redaction) -> None:
-        self.record = RunRecord(run_id)
+        self.record = RunRecord(run_id, lane=lane)
         self.seal = ""
         self.logs = Logs(logs, run_id)
         self._redaction = redaction
@@ -199,26 +211,28 @@ class EpisodeJudge:
         self._record = recorder.record
         self._effects = effects
         self._say = say
-        self._late: set[str] = set()
+        self._judged_at: dict[str, int] = {}  # the number of the episode's events then
 
     def judge(self, episode: str) -> EpisodeJudged:
         """Judge the episode by its record until now, and record the judgement."""
         self._take_from_others()
-        started = next(event for event in self._record.events if isinstance(event, RunStarted))
-        judgement = judge_episode([started, *self._record.of_episode(episode)])
-        # the history has the prompt once
-        self._recorder.emit(replace(judgement, t=time.time(), prompt=""))
+        return self._judge(episode)
+
+    def _judge(self, episode: str) -> EpisodeJudged:
+        judgement = judge_trace(self._record.trace_of(episode))
+        self._recorder.emit(judgement.to_history(time.time()))
         self._record.judgements[episode] = judgement
+        self._judged_at[episode] = len(self._record.of_episode(episode))
         return judgement
 
     def judge_late_effects(self) -> None:
-        """Judge episodes again that got side effects or ends of requests after their judgement."""
+        """Judge episodes again that got events or side effects after their judgement."""
         self._take_from_others()
         for episode, before in list(self._record.judgements.items()):
             changed = self.read_world(episode)
-            if not changed and episode not in self._late:
+            if len(self._record.of_episode(episode)) == self._judged_at[episode]:
                 continue
-            after = self.judge(episode)
+            after = self._judge(episode)
             if after.outcome != before.outcome:
                 self._recorder.correct_outcome(episode, after.outcome)
             if changed or after.outcome != before.outcome:
@@ -242,9 +256,6 @@ class EpisodeJudge:
     def _take_from_others(self) -> None:
         """Read the events of gateway and manager, and report fault sets that were set on the lab."""
         for event in self._recorder.take_from_others():
-            episode = getattr(event, "episode", "")
-            if episode in self._record.judgements:
-                self._late.add(episode)
             if isinstance(event, FaultsSet):
                 self._recorder.logs.tell(event)
                 self._say(faults_set_message(event))

@@ -17,7 +17,7 @@ from tests.judging.oracle.histories import (
 )
 from tests.support import replace
 from wirefault.judging.ending import run_ending
-from wirefault.judging.findings.outcomes import kinds_with_outcome, rule_of
+from wirefault.judging.findings.outcomes import kinds_with_outcome
 from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import summary_of
 
@@ -57,8 +57,8 @@ def test_outcome_that_is_a_finding(events, outcome, expected):
     findings = [finding for finding in judgement.findings if finding.severity != "note"]
     assert [(finding.severity, finding.rule) for finding in findings] == ([expected] if expected else [])
     assert all(finding.evidence for finding in findings)
-    broken = rule_of(judgement.traces["001"], judgement.episodes[0])
-    kinds = kinds_with_outcome([], broken)
+    broken = judgement.episodes[0].by_outcome
+    kinds = kinds_with_outcome([], broken and (broken.rule, broken.severity))
     assert kinds == ([expected] if expected else [])
 
 

@@ -32,7 +32,7 @@ from tests.support import replace
 from wirefault.cli.main import main
 from wirefault.experiments.compare import compare, side_of
 from wirefault.experiments.recorded import open_recording, recording_of
-from wirefault.judging.findings.finding import Finding
+from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
 from wirefault.report.junit import junit

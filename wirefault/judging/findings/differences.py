@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from wirefault.judging.checker import Observation, Severity
+from wirefault.history.judged_events import Severity
+from wirefault.judging.checker import Observation
 from wirefault.judging.findings.conduct import CallCount, Conduct, shortened
 from wirefault.judging.findings.finding import RuleText, times
 from wirefault.judging.findings.writes import only_prepares

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from wirefault.judging.checker import SEVERITIES, CheckResult, Observation, Severity
+from wirefault.history.judged_events import SEVERITIES, Severity
+from wirefault.judging.checker import CheckResult, Observation
 from wirefault.judging.trace import EpisodeTrace
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One sentence about an episode, with the ids of the events that show it.
-
-    ``wirefault runs verify RUN --event ID`` prints the event of an id.
-    """
-
-    rule: str
-    severity: Severity
-    text: str
-    episode: str
-    evidence: tuple[str, ...]
 
 
 def worst_finding(kinds: Iterable[tuple[Severity, str]]) -> str:

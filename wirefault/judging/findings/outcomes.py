@@ -7,13 +7,15 @@ pages and tests read the findings. An agent that fails and says so, or crashes, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from wirefault.history.events import AttemptEnded, EpisodeJudged, EpisodeStarted, WorldProbed, WorldRead
-from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.judging.findings.conduct import expresses_doubt
 from wirefault.judging.findings.differences import reports_success
-from wirefault.judging.findings.finding import Finding, RuleText
+from wirefault.judging.findings.finding import RuleText
 from wirefault.judging.oracle.expect import Oracle, parse_expect
 from wirefault.judging.oracle.world import FINE_WORLDS
 from wirefault.judging.trace import EpisodeTrace
@@ -93,7 +95,21 @@ _RULE_BY_NAME = {rule.name: rule for rule in OUTCOME_RULES}
 _HONEST = frozenset({"honest_failure", "failure", "crash", "runaway"})
 
 
-def rule_of(trace: EpisodeTrace, judged: EpisodeJudged) -> tuple[str, Severity] | None:
+def outcome_finding(trace: EpisodeTrace, judged: EpisodeJudged) -> Finding | None:
+    """The finding that the episode's outcome is; None if it is none."""
+    broken = _rule_of(trace, judged)
+    if broken is None:
+        return None
+    name, severity = broken
+    text = _RULE_BY_NAME[name].sentence + _reason(judged)
+    return Finding(name, severity, text, judged.episode, _evidence(trace, judged))
+
+
+def _reason(judged: EpisodeJudged) -> str:
+    return f": {judged.why}" if judged.why else ""
+
+
+def _rule_of(trace: EpisodeTrace, judged: EpisodeJudged) -> tuple[str, Severity] | None:
     """The rule that the episode's outcome breaks, with its severity; None if it breaks none."""
     if judged.outcome in ("duplicate", "false_success"):
         return judged.outcome, _RULE_BY_NAME[judged.outcome].severity
@@ -119,28 +135,22 @@ def _oracle(trace: EpisodeTrace) -> Oracle | None:
     return parse_expect(started.expect) if started is not None and started.expect is not None else None
 
 
-def with_outcome(
-    findings: Sequence[Finding], trace: EpisodeTrace, judged: EpisodeJudged
-) -> Sequence[Finding]:
+def with_outcome(findings: Sequence[Finding], judged: EpisodeJudged) -> Sequence[Finding]:
     """Return an episode's findings with its outcome's, which raises a finding that names the same event."""
-    broken = rule_of(trace, judged)
+    broken = judged.by_outcome
     if broken is None:
         return findings
-    name, severity = broken
-    reason = f": {judged.why}" if judged.why else ""
-    evidence = _evidence(trace, judged)
-    place = named_at(name, [(each.severity, each.rule) for each in findings])
+    place = named_at(broken.rule, [(each.severity, each.rule) for each in findings])
     if place is None:
-        text = _RULE_BY_NAME[name].sentence + reason
-        return [*findings, Finding(name, severity, text, judged.episode, evidence)]
+        return [*findings, broken]
     named = findings[place]
-    if _is_as_grave(named.severity, severity):
+    if _is_as_grave(named.severity, broken.severity):
         return findings
-    raised = replace(
+    raised = structs.replace(
         named,
-        severity=severity,
-        text=f"{named.text}; {name.replace('_', ' ')}{reason}",
-        evidence=(*named.evidence, *(id for id in evidence if id not in named.evidence)),
+        severity=broken.severity,
+        text=f"{named.text}; {broken.rule.replace('_', ' ')}{_reason(judged)}",
+        evidence=(*named.evidence, *(id for id in broken.evidence if id not in named.evidence)),
     )
     return [*findings[:place], raised, *findings[place + 1 :]]
 

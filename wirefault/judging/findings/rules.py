@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wirefault.history.events import Event
-from wirefault.judging.checker import SEVERITIES
+from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
-from wirefault.judging.findings.finding import Finding, Rule
+from wirefault.judging.findings.finding import Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import (
     ASKED_AGAIN,
@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = (
     ASKED_AGAIN,
     PAST_THE_LAB,
 )
+_ORDER = [rule.name for rule in RULES]
 
 
 def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[Finding]:
@@ -50,9 +51,12 @@ def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[
 def trace_findings(traces: Iterable[EpisodeTrace], rules: Iterable[Rule] = RULES) -> list[Finding]:
     """Return the findings in the traces of a run's episodes, in the same order."""
     rules = list(rules)
-    findings = [finding for trace in traces for finding in _episode_findings(trace, rules)]
-    order = [rule.name for rule in rules]
-    return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), order.index(one.rule)))
+    return in_order(finding for trace in traces for finding in _episode_findings(trace, rules))
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of rules, the gravest first, then in the order of the rules."""
+    return sorted(findings, key=lambda one: (SEVERITIES.index(one.severity), _ORDER.index(one.rule)))
 
 
 def _episode_findings(trace: EpisodeTrace, rules: Iterable[Rule]) -> Iterator[Finding]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.sameness import without_call_ids
 from wirefault.history.events import EpisodeStarted, SubjectKilled
-from wirefault.judging.checker import Observation, Severity
+from wirefault.history.judged_events import Severity
+from wirefault.judging.checker import Observation
 from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text

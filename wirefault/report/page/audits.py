@@ -14,8 +14,7 @@ from wirefault.audit.question import QUESTIONS
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.judging.checker import SEVERITIES, Severity
-from wirefault.judging.findings.finding import Finding
+from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.report.audit import shown_key
 from wirefault.report.audit_files import audit_as_json, audit_verdict
 from wirefault.report.next_command import (

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from wirefault.judging.checker import SEVERITIES
+from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.judging.findings.conduct import masked
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.writes import Write, writes_in
 from wirefault.report.page.costs import cost_rows, extra_row

@@ -10,8 +10,7 @@ from functools import cached_property
 from markupsafe import Markup
 
 from wirefault.history.events import AttemptArmed, EpisodeJudged, EpisodeStarted
-from wirefault.judging.checker import SEVERITIES, Severity
-from wirefault.judging.findings.finding import Finding
+from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.svg import Span, different_parts, time_line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict
 from statistics import median
 from typing import Any
 
@@ -13,7 +12,7 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.usage import model_usage, usage_of
+from wirefault.judging.usage import costs_of
 from wirefault.report.page.episode import RecordedEpisode
 from wirefault.stats.exact import ruled_out_above
 
@@ -75,10 +74,7 @@ def reached_figures(summary: Summary, episodes: Sequence[RecordedEpisode]) -> di
 
 def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
     """Return the figures of an episode; tokens and money are None where no reply or price shows them."""
-    trace = episode.trace
-    started = trace.run.started
-    prices = str(started.settings.get("prices", "")) if started is not None else ""
-    usage = model_usage(trace.events, prices)
+    trace, costs = episode.trace, episode.judged.costs
     return {
         "arm": arm,
         "run": episode.run_id,
@@ -87,10 +83,10 @@ def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
         "why": episode.judged.why,
         "seconds": sum(end.event.ms for end in trace.ends) / 1000,
         "busy_s": busy_seconds(trace),
-        "calls": len(trace.requests),
-        "tokens": usage.tokens,
-        "usd": usage.cost_usd,
-        "findings": [asdict(finding) for finding in episode.findings],
+        "calls": costs.requests,
+        "tokens": costs.tokens,
+        "usd": costs.usd,
+        "findings": [finding.as_json() for finding in episode.findings],
     }
 
 
@@ -129,7 +125,7 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
                 "faulted": faulted,
                 "requests": len(requests),
                 "failed": sum(bool(request.failed) for _, request in requests),
-                "tokens": usage_of(exchanges, {}).tokens,
+                "tokens": costs_of(exchanges, {}).tokens,
                 "ms": {"min": min(times), "median": median(times), "max": max(times)},
                 "again": {layer: again[layer] for layer in LAYERS if again[layer]},
             }

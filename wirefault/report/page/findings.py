@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from wirefault.audit.groups import with_ranges
-from wirefault.judging.checker import SEVERITIES, Severity
+from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.judging.findings.conduct import masked
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.findings.outcomes import OUTCOME_RULES
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES

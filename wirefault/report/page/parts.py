@@ -13,9 +13,8 @@ from markupsafe import Markup
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm
 from wirefault.history.events import EpisodeJudged
-from wirefault.judging.checker import Severity
+from wirefault.history.judged_events import Finding, Severity
 from wirefault.judging.ending import FINE, FOUND
-from wirefault.judging.findings.finding import Finding
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace

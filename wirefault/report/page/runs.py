@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wirefault.experiments.recorded import RecordedArm, Recording
+from wirefault.history.judged_events import SEVERITIES, Severity
 from wirefault.judging.account import nothing_known
-from wirefault.judging.checker import SEVERITIES, Severity
 from wirefault.judging.ending import FINE, FOUND, UNDECIDED, run_word, shows_nothing
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.oracle.outcome import OUTCOMES
