@@ -8,14 +8,15 @@ import pytest
 
 from tests.support import replace
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.facts import EpisodeFacts, FindingFacts
+from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.figures import measures_of
 from wirefault.experiments.repeated import asserted_by_control, judged_by_control
 from wirefault.experiments.verdict import ArmResult, judge_experiment
+from wirefault.history.judged_events import Finding
 from wirefault.judging.checker import CheckResult, Observation
 from wirefault.judging.writes import SentCount, WriteCount
 
-ORDER = WriteCount("POST /orders", "POST /orders of shop", "tea", 1, 0)
+ORDER = WriteCount("POST /orders", "POST /orders of shop", "tea", 1, 0, ("r/gateway-0:2", "r/gateway-0:5"))
 NO_DUPLICATE = ("no duplicate",)
 
 
@@ -46,7 +47,8 @@ def verdict(method: ArmFacts, control: ArmFacts, after: ArmFacts | None = None) 
 
 
 ONCE, TWICE = [times(1)], [times(2)]
-REPEATED, HASTY = FindingFacts("harmful", "write_repeated", ("tea",)), FindingFacts("risky", "hasty_retry")
+REPEATED = Finding("write_repeated", "harmful", "sent again", "tea", ("r/gateway-0:5",))
+HASTY = Finding("hasty_retry", "risky", "sent again", "tea", ("r/gateway-0:5",))
 
 
 def test_extra_write_compared_with_control() -> None:
@@ -124,31 +126,33 @@ def test_invalid_episodes_are_not_judged() -> None:
 
 def repeated(**more: object) -> ArmFacts:
     """An episode with two findings, one of them about the write that was executed twice."""
-    return arm([times(2, caused=1)], findings=2, kinds=(REPEATED, HASTY), **more)
+    return arm([times(2, caused=1)], findings=(REPEATED, HASTY), **more)
 
 
 def test_finding_equal_to_control_is_ignored() -> None:
     [judged] = judged_by_control(repeated(), arm(TWICE, TWICE)).episodes
-    assert (judged.outcome, judged.findings, judged.usual) == ("success", 1, ("tea",))
-    assert judged.kinds == (HASTY,)
+    assert (judged.outcome, judged.findings, judged.usual) == ("success", (HASTY,), ("tea",))
     [judged] = judged_by_control(repeated(world="as_asked"), arm(TWICE, TWICE)).episodes
-    assert judged.findings == 1
+    assert judged.findings == (HASTY,)
     [judged] = judged_by_control(repeated(), arm(TWICE)).episodes  # one control episode is enough for that
-    assert judged.findings == 1
+    assert judged.findings == (HASTY,)
 
 
 @pytest.mark.parametrize("control", [arm(ONCE, ONCE), arm(TWICE, ONCE)])
 def test_finding_above_control_is_kept(control: ArmFacts) -> None:
     [judged] = judged_by_control(repeated(), control).episodes
-    assert (judged.findings, judged.usual, judged.kinds) == (2, (), (REPEATED, HASTY))
+    assert (judged.findings, judged.usual) == ((REPEATED, HASTY), ())
 
 
 def test_finding_about_other_write_is_kept() -> None:
-    coffee = times(2, same="coffee", caused=1)
+    coffee = times(2, same="coffee", caused=1, ids=("r/gateway-0:8",))
+    other = replace(REPEATED, evidence=coffee.ids)
     [judged] = judged_by_control(
-        arm([times(2, caused=1), coffee], findings=2), arm(*[[times(2), times(1, same="coffee")]] * 2)
+        arm([times(2, caused=1), coffee], findings=(REPEATED, other)),
+        arm(*[[times(2), times(1, same="coffee")]] * 2),
     ).episodes
-    assert (judged.outcome, judged.findings, judged.usual) == ("duplicate", 1, ("tea",))
+    assert (judged.outcome, judged.findings, judged.usual) == ("duplicate", (other,), ("tea",))
+    assert [each.rule for each in judged.all_findings] == ["write_repeated"]  # names the duplicate
 
 
 def test_control_retry_after_failure_is_not_baseline() -> None:
@@ -158,7 +162,7 @@ def test_control_retry_after_failure_is_not_baseline() -> None:
         "POST /orders of shop executed twice, and as often in the control after a failure there",
     )
     [judged] = judged_by_control(repeated(), arm(calm, calm)).episodes
-    assert judged.findings == 2
+    assert judged.findings == (REPEATED, HASTY)
 
 
 def test_write_missing_in_control_has_no_baseline() -> None:
@@ -204,11 +208,10 @@ THRICE = SentCount("rate", 3, ("r/gateway-0:2", "r/gateway-0:5"), caused=1)
 def test_request_that_control_sends_as_often_was_not_sent_again(
     often: int, caused: int, is_usual: bool
 ) -> None:
-    hasty = FindingFacts("risky", "hasty_retry", sends=("rate",))
-    struck = arm([], asserted=(FOUND,), sends=(THRICE,), kinds=(hasty,), findings=1)
+    struck = arm([], asserted=(FOUND,), sends=(THRICE,), findings=(HASTY,))
     calm = arm([], sends=(replace(THRICE, sends=often, caused=caused),))
     [judged] = judged_by_control(struck, calm).episodes
-    assert (judged.findings, judged.kinds) == ((0, ()) if is_usual else (1, (hasty,)))
+    assert judged.findings == (() if is_usual else (HASTY,))
     beside = asserted_by_control({"no_finding": "hasty_retry"}, judged, 0)
     assert isinstance(beside, CheckResult) and beside.passed is is_usual
 

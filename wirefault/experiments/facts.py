@@ -37,13 +37,12 @@ from wirefault.history.judged_events import (
     FaultRecord,
     Finding,
     Outcome,
-    Severity,
     ValueAxis,
     World,
 )
 from wirefault.history.reader import with_ids
 from wirefault.judging.findings.conduct import Conduct, conduct_in
-from wirefault.judging.findings.outcomes import kinds_with_outcome
+from wirefault.judging.findings.outcomes import with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN, kept_retry_after
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
@@ -134,17 +133,6 @@ _NOTHING_FAILED = EpisodeOutages((), whole=True)
 _NO_COSTS = Costs()
 
 
-class FindingFacts(Struct, frozen=True, omit_defaults=True):
-    """A kind of finding, about repeated ``writes`` (``WriteCount.same``) or requests that were sent again,
-    ``sends`` (``SentCount.same``).
-    """
-
-    severity: Severity
-    rule: str
-    writes: tuple[str, ...] = ()
-    sends: tuple[str, ...] = ()
-
-
 class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     """The facts of one episode.
 
@@ -154,17 +142,17 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     ``budget_strikes``: requests refused or slowed, and episodes ended, by budgets. ``drawn``: names of drawn
     faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
     ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control; ``usual``:
-    those that the control executes as often without a failure, so that ``findings`` leaves them out, and
-    ``kinds``, which has each kind of the findings but notes. ``sends``: the requests that were sent several
-    times; ``usual_sent``: those that the control sends as often, left out in the same way.
+    those that the control executes as often without a failure, so that ``findings`` leaves them out.
+    ``sends``: the requests that were sent several times; ``usual_sent``: those that the control sends as
+    often, left out in the same way.
     ``failed_calls``: the calls of which a request failed, with the requests for them. ``calls``: all logical
     calls; ``tries``: the failed ones of their tries. ``overshoot``: the largest share by which the episode
     exceeded one of its budgets; None without budgets or if that is unknown. ``unseen_writes``: why writes on
     a link may not be in the history. ``value``: the value axis of its outcome.
     ``retry_after``: how many requests refused with Retry-After were sent again in time, and of how many.
     ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
-    control's, which ``findings`` counts, too. ``claim``: what the agent said, where no oracle checks it.
-    ``by_outcome``: the finding that its outcome is, unless one of the others names the same event.
+    control's. ``claim``: what the agent said, where no oracle checks it.
+    ``by_outcome``: the finding that its outcome is.
     """
 
     episode: str
@@ -180,8 +168,7 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     budgets_spent: int = 0
     budgets_unknown: bool = False
     budget_strikes: int = 0
-    findings: int = 0
-    kinds: tuple[FindingFacts, ...] = ()
+    findings: tuple[Finding, ...] = ()
     outages: EpisodeOutages = _NOTHING_FAILED
     drawn: tuple[str, ...] = ()
     shadows: tuple[tuple[str, str], ...] = ()
@@ -203,21 +190,12 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     overshoot: float | None = None
     value: ValueAxis = "not_applicable"
     retry_after: tuple[int, int] = (0, 0)
-    by_outcome: FindingFacts | None = None
+    by_outcome: Finding | None = None
 
     @property
-    def all_kinds(self) -> list[tuple[Severity, str]]:
-        """Severity and rule of each kind of its findings, with its outcome's."""
-        return kinds_with_outcome([(each.severity, each.rule) for each in self.kinds], self._broken)
-
-    @property
-    def all_findings(self) -> int:
-        """The number of its findings, with its outcome's."""
-        return self.findings + len(self.all_kinds) - len(self.kinds)
-
-    @property
-    def _broken(self) -> tuple[str, Severity] | None:
-        return (self.by_outcome.rule, self.by_outcome.severity) if self.by_outcome else None
+    def all_findings(self) -> Sequence[Finding]:
+        """Its findings with those by comparison, and with its outcome's."""
+        return with_outcome([*self.findings, *self.differences], self.by_outcome)
 
 
 def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, set[str]]:
@@ -319,7 +297,7 @@ def _facts(
     faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
-    writes, sends, broken = write_counts(trace), sent_counts(trace), judged.by_outcome
+    writes, sends = write_counts(trace), sent_counts(trace)
     graver = [finding for finding in judged.findings if finding.severity != "note"]
     repeats = [finding for finding in graver if finding.rule == WRITE_REPEATED.name]
     sent_again = [finding for finding in graver if finding.rule in SENT_AGAIN]
@@ -337,8 +315,7 @@ def _facts(
         len(spent),
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
-        sum(not _is_lowered(finding) for finding in judged.findings),
-        tuple(dict.fromkeys(_kind(finding, writes, sends) for finding in graver)),
+        tuple(finding for finding in judged.findings if not _is_lowered(finding)),
         outages,
         tuple(sorted(set(_drawn(events)))),
         tuple(sorted(set(_shadows(events)))),
@@ -355,18 +332,8 @@ def _facts(
         overshoot=_overshoot(events, budgets, judged.costs),
         value=judged.value,
         retry_after=kept_retry_after(trace),
-        by_outcome=FindingFacts(broken.severity, broken.rule) if broken else None,
+        by_outcome=judged.by_outcome,
     )
-
-
-def _kind(finding: Finding, writes: Iterable[WriteCount], sends: Iterable[SentCount]) -> FindingFacts:
-    repeated = _about(finding, writes) if finding.rule == WRITE_REPEATED.name else ()
-    sent_again = _about(finding, sends) if finding.rule in SENT_AGAIN else ()
-    return FindingFacts(finding.severity, finding.rule, repeated, sent_again)
-
-
-def _about(finding: Finding, counts: Iterable[WriteCount | SentCount]) -> tuple[str, ...]:
-    return tuple(count.same for count in counts if not set(count.ids).isdisjoint(finding.evidence))
 
 
 def _overshoot(events: Iterable[Event], budgets: Budgets | None, costs: Costs) -> float | None:

@@ -280,7 +280,7 @@ _ROWS = (
         by.Sum(shows_episodes=False),
         lambda episode: (episode.budget_strikes, False),
     ),
-    Figure("findings", "findings of the rules", by.Sum(), lambda e: (e.all_findings, False)),
+    Figure("findings", "findings of the rules", by.Sum(), lambda e: (len(e.all_findings), False)),
     *(
         Figure(
             name,

@@ -23,13 +23,13 @@ from msgspec import structs
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.assertions.on_arm import OfEpisode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
-from wirefault.experiments.facts import EpisodeFacts, FindingFacts
+from wirefault.experiments.facts import EpisodeFacts
 from wirefault.history.judged_events import Finding
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.finding import times
 from wirefault.judging.findings.outcomes import DUPLICATE
-from wirefault.judging.judge import ByControl, usual_by_rule
+from wirefault.judging.judge import ByControl, not_usual, usual_by_rule
 from wirefault.judging.writes import WriteCount, sent_as_often
 
 _REPETITION = re.compile(r"\.r\d+$")  # suffix of the key of a repeated prompt
@@ -95,13 +95,7 @@ def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFac
         )
         for difference in differences(episode.conduct, calm)
     )
-    kinds = (FindingFacts(each.severity, each.rule) for each in findings if each.severity != "note")
-    return structs.replace(
-        episode,
-        differences=findings,
-        findings=episode.findings + len(findings),
-        kinds=(*episode.kinds, *kinds),
-    )
+    return structs.replace(episode, differences=findings)
 
 
 def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) -> EpisodeFacts:
@@ -113,21 +107,18 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
     beside = [(write, _Beside.of(write, episode.writes, calm)) for write in episode.writes]
     usual = [write for write, control_counts in beside if control_counts.is_usual(write)]
     usual_sent = sent_as_often(episode.sends, [other.sends for other in calm])
-    sames, sends = {write.same for write in usual}, {count.same for count in usual_sent}
+    sames, sends = tuple(write.same for write in usual), tuple(count.same for count in usual_sent)
+    usual_ids = usual_by_rule(episode.writes, sames, episode.sends, sends)
     episode = structs.replace(
-        episode,
-        usual=tuple(write.same for write in usual),
-        usual_sent=tuple(count.same for count in usual_sent),
-        kinds=tuple(k for k in episode.kinds if sames.isdisjoint(k.writes) and sends.isdisjoint(k.sends)),
-        findings=episode.findings - sum(w.caused for w in usual) - sum(c.caused for c in usual_sent),
+        episode, usual=sames, usual_sent=sends, findings=tuple(not_usual(episode.findings, usual_ids))
     )
     if episode.world == "as_asked":
         return episode
     repeats = [repeat for write, counts in beside if (repeat := _repeat(write, counts)) is not None]
     certain = [repeat.text for repeat in repeats if repeat.certain]
     if certain:
-        kind = FindingFacts(DUPLICATE.severity, DUPLICATE.name)
-        return structs.replace(episode, outcome="duplicate", repeated="; ".join(certain), by_outcome=kind)
+        broken = Finding(DUPLICATE.name, DUPLICATE.severity, DUPLICATE.sentence, episode.episode)
+        return structs.replace(episode, outcome="duplicate", repeated="; ".join(certain), by_outcome=broken)
     perhaps = [*filter(None, [episode.unseen_writes]), *(repeat.text for repeat in repeats)]
     return structs.replace(episode, perhaps_repeated="; ".join(perhaps))
 

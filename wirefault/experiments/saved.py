@@ -335,7 +335,8 @@ class SavedExperiment:
         """The worst finding of all arms, compared with the control; None if a run cannot be read."""
         ran = [arm for arm in self.plan.arms if self.run_ids(arm)]
         episodes = (episode for arm in ran for episode in self.facts_of(arm).valid.episodes)
-        worst = worst_finding(kind for episode in episodes for kind in episode.all_kinds)
+        findings = (finding for episode in episodes for finding in episode.all_findings)
+        worst = worst_finding((finding.severity, finding.rule) for finding in findings)
         readable = all(self.facts_of_run(arm, each).is_readable for arm in ran for each in self.run_ids(arm))
         return worst if worst or readable else None
 

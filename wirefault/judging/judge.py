@@ -186,41 +186,39 @@ def run_findings(
     findings = in_order(
         finding
         for trace in traces
-        for finding in (
-            judged[trace.episode].findings if trace.episode in judged else trace_findings([trace])
-        )
+        for finding in _rule_findings(trace, judged.get(trace.episode), control.get(trace.episode))
     )
-    usual = {
-        trace.episode: usual_by_rule(
-            write_counts(trace),
-            control[trace.episode].usual,
-            sent_counts(trace),
-            control[trace.episode].usual_sent,
-        )
-        for trace in traces
-        if trace.episode in control and (control[trace.episode].usual or control[trace.episode].usual_sent)
-    }
     differences = [
         finding
         for trace in traces
         if trace.episode in control
         for finding in control[trace.episode].differences
     ]
-    findings = [
-        finding
-        for finding in findings
-        if usual.get(finding.episode, {}).get(finding.rule, frozenset()).isdisjoint(finding.evidence)
-    ]
     by_episode: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in [*findings, *differences]:
         by_episode[finding.episode].append(finding)
     for trace in traces:
         if (verdict := judged.get(trace.episode)) is not None:
-            by_episode[trace.episode] = list(with_outcome(by_episode[trace.episode], verdict))
+            by_episode[trace.episode] = list(with_outcome(by_episode[trace.episode], verdict.by_outcome))
     findings = [each for of_episode in by_episode.values() for each in of_episode]
     invalid = {episode for episode, verdict in judged.items() if verdict.outcome == "invalid"}
     findings = [structs.replace(f, severity="note") if f.episode in invalid else f for f in findings]
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+
+
+def _rule_findings(
+    trace: EpisodeTrace, judged: EpisodeJudged | None, control: ByControl | None
+) -> Iterable[Finding]:
+    findings = judged.findings if judged is not None else trace_findings([trace])
+    if control is None or not (control.usual or control.usual_sent):
+        return findings
+    usual = usual_by_rule(write_counts(trace), control.usual, sent_counts(trace), control.usual_sent)
+    return not_usual(findings, usual)
+
+
+def not_usual(findings: Iterable[Finding], usual: Mapping[str, frozenset[str]]) -> Iterator[Finding]:
+    """The findings without those about what the control does as often. ``usual``: see ``usual_by_rule``."""
+    return (each for each in findings if usual.get(each.rule, frozenset()).isdisjoint(each.evidence))
 
 
 def usual_by_rule(

@@ -17,7 +17,6 @@ from tests.judging.oracle.histories import (
 )
 from tests.support import replace
 from wirefault.judging.ending import run_ending
-from wirefault.judging.findings.outcomes import kinds_with_outcome
 from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import summary_of
 
@@ -57,9 +56,6 @@ def test_outcome_that_is_a_finding(events, outcome, expected):
     findings = [finding for finding in judgement.findings if finding.severity != "note"]
     assert [(finding.severity, finding.rule) for finding in findings] == ([expected] if expected else [])
     assert all(finding.evidence for finding in findings)
-    broken = judgement.episodes[0].by_outcome
-    kinds = kinds_with_outcome([], broken and (broken.rule, broken.severity))
-    assert kinds == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ pages and tests read the findings. An agent that fails and says so, or crashes, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import structs
@@ -101,12 +101,8 @@ def outcome_finding(trace: EpisodeTrace, judged: EpisodeJudged) -> Finding | Non
     if broken is None:
         return None
     name, severity = broken
-    text = _RULE_BY_NAME[name].sentence + _reason(judged)
+    text = _RULE_BY_NAME[name].sentence + (f": {judged.why}" if judged.why else "")
     return Finding(name, severity, text, judged.episode, _evidence(trace, judged))
-
-
-def _reason(judged: EpisodeJudged) -> str:
-    return f": {judged.why}" if judged.why else ""
 
 
 def _rule_of(trace: EpisodeTrace, judged: EpisodeJudged) -> tuple[str, Severity] | None:
@@ -135,49 +131,27 @@ def _oracle(trace: EpisodeTrace) -> Oracle | None:
     return parse_expect(started.expect) if started is not None and started.expect is not None else None
 
 
-def with_outcome(findings: Sequence[Finding], judged: EpisodeJudged) -> Sequence[Finding]:
+def with_outcome(findings: Sequence[Finding], broken: Finding | None) -> Sequence[Finding]:
     """Return an episode's findings with its outcome's, which raises a finding that names the same event."""
-    broken = judged.by_outcome
     if broken is None:
         return findings
-    place = named_at(broken.rule, [(each.severity, each.rule) for each in findings])
-    if place is None:
+    rule = _RULE_BY_NAME[broken.rule]
+    places = [
+        place for place, each in enumerate(findings) if each.rule in rule.named_by and each.severity != "note"
+    ]
+    if not places:
         return [*findings, broken]
+    place = min(places, key=lambda place: SEVERITIES.index(findings[place].severity))
     named = findings[place]
     if _is_as_grave(named.severity, broken.severity):
         return findings
     raised = structs.replace(
         named,
         severity=broken.severity,
-        text=f"{named.text}; {broken.rule.replace('_', ' ')}{_reason(judged)}",
+        text=f"{named.text}; {rule.name.replace('_', ' ')}{broken.text.removeprefix(rule.sentence)}",
         evidence=(*named.evidence, *(id for id in broken.evidence if id not in named.evidence)),
     )
     return [*findings[:place], raised, *findings[place + 1 :]]
-
-
-def kinds_with_outcome(
-    kinds: Iterable[tuple[Severity, str]], broken: tuple[str, Severity] | None
-) -> list[tuple[Severity, str]]:
-    """Return an episode's kinds of findings in the same way."""
-    kinds = list(kinds)
-    if broken is None:
-        return kinds
-    name, severity = broken
-    place = named_at(name, kinds)
-    if place is None:
-        return [*kinds, (severity, name)]
-    if not _is_as_grave(kinds[place][0], severity):
-        kinds[place] = severity, kinds[place][1]
-    return kinds
-
-
-def named_at(name: str, kinds: Sequence[tuple[Severity, str]]) -> int | None:
-    """Return the place of the gravest finding that names the outcome's event, by severity and rule."""
-    named_by = _RULE_BY_NAME[name].named_by
-    places = [
-        place for place, (severity, rule) in enumerate(kinds) if rule in named_by and severity != "note"
-    ]
-    return min(places, key=lambda place: SEVERITIES.index(kinds[place][0]), default=None)
 
 
 def _is_as_grave(one: Severity, other: Severity) -> bool:
