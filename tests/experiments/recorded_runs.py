@@ -6,11 +6,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.judging.oracle.histories import episode
+from tests.judging.oracle.histories import episode, judge_episode
 from tests.support import replace
 from wirefault.history.events import AttemptHealed, Event, RunFinished, RunSealed
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.judge import judge_episode
 
 
 def episode_events(key: str, *, judged: bool = True) -> list[Event]:

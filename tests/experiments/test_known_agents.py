@@ -24,6 +24,7 @@ from tests.judging.oracle.histories import (
     ended,
     episode,
     exchange,
+    judge_episode,
     message_sent,
     tried,
     world,
@@ -38,7 +39,6 @@ from wirefault.experiments.figures import measures_of
 from wirefault.history.events import Event, Exchange
 from wirefault.history.judged_events import Outcome
 from wirefault.history.reader import read_run
-from wirefault.judging.judge import judge_episode
 from wirefault.judging.summary import summarise
 from wirefault.model_server.decide import Persona
 from wirefault.stats.exact import clopper_pearson

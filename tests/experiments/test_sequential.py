@@ -13,7 +13,7 @@ import pytest
 
 from tests.experiments.recorded_runs import write
 from tests.experiments.test_run_experiment import planned, run_on_paper
-from tests.judging.oracle.histories import ended, episode, run_finished, run_started
+from tests.judging.oracle.histories import ended, episode, judge_episode, run_finished, run_started
 from tests.support import replace
 from wirefault.core.errors import InputError
 from wirefault.core.interrupts import INTERRUPTED
@@ -36,7 +36,6 @@ from wirefault.experiments.sequential import (
 )
 from wirefault.history.events import EpisodeJudged, Event
 from wirefault.history.judged_events import Outcome
-from wirefault.judging.judge import judge_episode
 from wirefault.lab.toxiproxy import Choice
 from wirefault.report.experiment_plan import population_line
 from wirefault.toxiproxy.planned import VERIFIED

@@ -20,6 +20,7 @@ from tests.judging.oracle.histories import (
     episode,
     exchange,
     fault_met,
+    judge_episode,
     run_finished,
     run_started,
     tried,
@@ -32,7 +33,6 @@ from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.history.events import EpisodeJudged, Event
-from wirefault.judging.judge import judge_episode
 from wirefault.lab.toxiproxy import Choice
 from wirefault.toxiproxy.planned import VERIFIED
 from wirefault.wiring.prompts import Prompt

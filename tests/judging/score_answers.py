@@ -23,12 +23,12 @@ from tests.judging.oracle.histories import (
     deleted,
     episode,
     exchange,
+    judge_episode,
     message_sent,
     started,
     world,
 )
 from wirefault.history.events import AttemptEnded, Report, WorldProbed
-from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.world import judge_world
 from wirefault.stats.rates import wilson

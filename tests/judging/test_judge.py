@@ -10,6 +10,7 @@ from tests.judging.oracle.histories import (
     exchange,
     fault_met,
     healed,
+    judge_episode,
     message_sent,
     run_finished,
     run_started,
@@ -23,7 +24,7 @@ from wirefault.history.events import ConnectionEnded, InterceptionFailed, LateRe
 from wirefault.history.judged_events import Costs, Finding
 from wirefault.history.reader import read_run, with_ids
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.judge import judge_episode, judge_identified, judge_run
+from wirefault.judging.judge import judge_identified, judge_run
 
 PARIS = {"values": [{"number": 11.3, "unit": "celsius"}]}
 ONE = {"value": 11.3, "unit": "C"}

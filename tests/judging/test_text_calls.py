@@ -11,10 +11,10 @@ from tests.judging.oracle.histories import (
     ended,
     episode,
     exchange,
+    judge_episode,
     started,
 )
 from wirefault.history.events import ToolCalled
-from wirefault.judging.judge import judge_episode
 
 CALL = {"name": "get_weather", "arguments": {"city": "Paris"}}
 TEXT = json.dumps(CALL)

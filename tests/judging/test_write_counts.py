@@ -8,12 +8,12 @@ from tests.judging.oracle.histories import (
     episode,
     exchange,
     fault_met,
+    judge_episode,
     message_sent,
     run_started,
     world,
 )
 from tests.support import replace
-from wirefault.judging.judge import judge_episode
 from wirefault.judging.trace import episode_trace
 from wirefault.judging.writes import write_counts, writes_in
 from wirefault.wiring.links import PYTHON, Link

@@ -17,6 +17,7 @@ from tests.judging.oracle.histories import (
     episode,
     exchange,
     fault_met,
+    judge_episode,
     run_finished,
     run_started,
     tried,
@@ -29,7 +30,6 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import save
 from wirefault.history.events import Event
-from wirefault.judging.judge import judge_episode
 from wirefault.memory.episodes import Episode
 from wirefault.memory.histories import recorded_episodes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.planned_errors import PlannedError, plan_error
-from tests.judging.oracle.histories import fault_met
+from tests.judging.oracle.histories import fault_met, judge_episode
 from tests.support import replace
 from wirefault.history.events import (
     AttemptArmed,
@@ -27,7 +27,6 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import Tail
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.judge import judge_episode
 from wirefault.settings.settings import Settings
 from wirefault.toxiproxy.planned import PlannedToxic, plan_toxics
 from wirefault.wiring.links import lab_links

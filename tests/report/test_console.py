@@ -12,6 +12,7 @@ from tests.judging.oracle.histories import (
     exchange,
     fault_met,
     healed,
+    judge_episode,
     latency,
     model_call,
     run_finished,
@@ -23,7 +24,6 @@ from tests.judging.oracle.histories import (
 from tests.support import replace
 from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.rules import RULES
-from wirefault.judging.judge import judge_episode
 from wirefault.judging.summary import summarise
 from wirefault.report.console import ConsoleAudience, episode_line
 from wirefault.report.summary import findings_table, print_summary

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.judging.oracle.histories import ASK_BOB, ended, episode
+from tests.judging.oracle.histories import ASK_BOB, ended, episode, judge_episode
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.history.judged_events import Finding, Severity
-from wirefault.judging.judge import judge_episode
 from wirefault.report.next_command import why_line, worst_episode
 
 GOOD = judge_episode(episode(name="good", expect={}))

@@ -8,10 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from tests.judging.oracle.histories import EPISODE, run_started, started, world
+from tests.judging.oracle.histories import EPISODE, judge_episode, run_started, started, world
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import Event
-from wirefault.judging.judge import judge_episode
 from wirefault.runner.attempts import AttemptRunner
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State

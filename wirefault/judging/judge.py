@@ -1,6 +1,6 @@
 """Judge episodes and runs by their history. Pure: the same events always give the same outcomes.
 
-The runner calls ``judge_episode`` when an episode ends. Code that reads a recorded run calls ``judge_run``
+The runner calls ``judge_trace`` when an episode ends. Code that reads a recorded run calls ``judge_run``
 once and reads all facts from the judgement. Events of different files may be in any order; events of one file
 must be in the order in which they were written.
 """
@@ -28,7 +28,7 @@ from wirefault.judging.findings.rules import in_order, trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.oracle.episode import Episode
 from wirefault.judging.oracle.exposure import AskedAbout
-from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
+from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.usage import ModelUsage, episode_costs, model_usage
 from wirefault.judging.writes import SentCount, WriteCount, sent_counts, write_counts
 
@@ -233,11 +233,6 @@ def usual_by_rule(
     sent_ids = frozenset(id for count in sends if count.same in usual_sent for id in count.ids)
     write_ids = frozenset(id for count in writes if count.same in usual for id in count.ids)
     return {WRITE_REPEATED.name: write_ids, **dict.fromkeys(SENT_AGAIN, sent_ids)}
-
-
-def judge_episode(events: Iterable[Event], finished: bool = True) -> EpisodeJudged:
-    """Judge one episode by all its events. Raises ``ValueError`` if ``EpisodeStarted`` is missing."""
-    return judge_trace(episode_trace(events), finished)
 
 
 def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = False) -> EpisodeJudged:

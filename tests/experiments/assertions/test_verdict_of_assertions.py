@@ -12,7 +12,7 @@ from rich.console import Console
 from tests.experiments.assertions.views import model_request
 from tests.experiments.test_arm_history import write
 from tests.experiments.test_verdict import AFTER, CONTROL, arm
-from tests.judging.oracle.histories import ended, episode, run_finished, run_started
+from tests.judging.oracle.histories import ended, episode, judge_episode, run_finished, run_started
 from tests.support import replace
 from wirefault.experiments.assertions.registry import AssertionEntry
 from wirefault.experiments.compare import compare, side_of
@@ -26,7 +26,6 @@ from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.verdict import judge_experiment
 from wirefault.history.events import Event
 from wirefault.history.reader import read_history
-from wirefault.judging.judge import judge_episode
 from wirefault.report.comparison import comparison_json, print_comparison
 from wirefault.report.junit import junit
 from wirefault.wiring.spec_file import SpecFile

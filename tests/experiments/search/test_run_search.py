@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.experiments.recorded_runs import episode_events, write
-from tests.judging.oracle.histories import ASK_BOB, episode, run_finished, run_started
+from tests.judging.oracle.histories import ASK_BOB, episode, judge_episode, run_finished, run_started
 from tests.support import replace
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
@@ -28,7 +28,6 @@ from wirefault.experiments.search.minimise import Smallest
 from wirefault.experiments.search.options import SearchSource, plan_limit, plan_minimise
 from wirefault.experiments.search.run_search import answer_of, run_search
 from wirefault.history.events import Event
-from wirefault.judging.judge import judge_episode
 from wirefault.lab.toxiproxy import Choice
 from wirefault.toxiproxy.planned import VERIFIED
 

@@ -18,6 +18,7 @@ from wirefault.history.events import (
     WorldRead,
 )
 from wirefault.judging.evidence.gather import gather
+from wirefault.judging.judge import judge_trace
 from wirefault.judging.trace import episode_trace
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -148,3 +149,8 @@ def episode(*events, expect=None, name=EPISODE):
 
 def evidence_of(events):
     return gather(episode_trace(events))
+
+
+def judge_episode(events, finished=True):
+    """Judge an episode by all events of its run."""
+    return judge_trace(episode_trace(events), finished)

@@ -9,12 +9,12 @@ from tests.judging.oracle.histories import (
     episode,
     exchange,
     fault_met,
+    judge_episode,
     timeout,
     tried,
 )
 from tests.judging.oracle.histories import armed as armed_with
 from wirefault.history.events import FaultedReply
-from wirefault.judging.judge import judge_episode
 
 PARIS = {"values": [{"number": 8.4, "unit": "celsius"}]}
 SAYS_8 = {"answer": {"number": 8.4, "unit": "celsius"}}

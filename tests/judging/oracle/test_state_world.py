@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.judging.oracle.histories import ASK_BOB, ended, episode, healed
+from tests.judging.oracle.histories import ASK_BOB, ended, episode, healed, judge_episode
 from wirefault.history.events import WorldProbed
-from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.state_world import judge_state
 

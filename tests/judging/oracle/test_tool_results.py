@@ -11,12 +11,12 @@ from tests.judging.oracle.histories import (
     episode,
     exchange,
     fault_met,
+    judge_episode,
     message_sent,
     tried,
 )
 from tests.support import replace
 from wirefault.history.events import EpisodeStarted
-from wirefault.judging.judge import judge_episode
 from wirefault.judging.oracle.episode import is_late
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.tool_results import PlantedValues, is_misled, is_ungrounded, tool_results
