@@ -305,6 +305,11 @@ def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
     return ((ids.next(event), event) for event in events)
 
 
+def bare_id(id: str) -> str:
+    """Return the id of an event without the run's name."""
+    return id.rpartition("/")[2]
+
+
 class EventIds:
     """Numbers the events of one lane's run as they come."""
 

@@ -30,7 +30,7 @@ from wirefault.history.events import (
     ToxicsChanged,
     WentPastLab,
 )
-from wirefault.history.reader import with_ids
+from wirefault.history.reader import bare_id, with_ids
 from wirefault.judging.requests import CallerRecord, Request, SameKey, asks_model_again, record_key
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
@@ -175,6 +175,15 @@ class EpisodeTrace:
         if self.selected is not None:
             return self.selected
         return sorted(self._joined, key=lambda request: request.start)
+
+    def requests_in(self, evidence: Iterable[str]) -> list[Request]:
+        """The requests with an event in the evidence, whose ids may begin with the run's name, by start."""
+        ids = set(map(bare_id, evidence))
+        return [request for request in self.requests if not ids.isdisjoint(map(bare_id, request.ids))]
+
+    def first_request_in(self, evidence: Iterable[str]) -> Request | None:
+        """The request of the first event in the evidence that is of one."""
+        return next((request for id in evidence for request in self.requests_in([id])), None)
 
     @cached_property
     def tries(self) -> Sequence[Request]:

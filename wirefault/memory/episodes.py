@@ -253,11 +253,9 @@ def _both(first: bool | None, second: bool | None) -> bool | None:
 
 
 def _remembered(finding: Finding, trace: EpisodeTrace, models: Mapping[str, str]) -> RememberedFinding:
-    evidence = {id.rpartition("/")[2] for id in finding.evidence}
     components = dict.fromkeys(
         component
-        for request in trace.requests
-        if not evidence.isdisjoint(id.rpartition("/")[2] for id in request.ids)
+        for request in trace.requests_in(finding.evidence)
         for component in _at(request.link_name, operation_of(request), models)
     )
     return RememberedFinding(finding.rule, tuple(components))

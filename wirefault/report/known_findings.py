@@ -53,8 +53,5 @@ def _arm_findings(name: str, arm: RecordedArm) -> Iterator[KnownFinding]:
 
 def _call_text(finding: Finding, trace: EpisodeTrace) -> str:
     """The first call of its evidence; empty if its evidence has no request."""
-    requests = {id.rpartition("/")[2]: request for request in trace.requests for id in request.ids}
-    for id in finding.evidence:
-        if (request := requests.get(id.rpartition("/")[2])) is not None:
-            return f"{request.link_name} {masked(request.name)}"
-    return ""
+    request = trace.first_request_in(finding.evidence)
+    return f"{request.link_name} {masked(request.name)}" if request is not None else ""

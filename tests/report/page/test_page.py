@@ -35,6 +35,7 @@ from wirefault.experiments.recorded import open_recording, recording_of
 from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.junit import junit
 from wirefault.report.next_command import with_folder
 from wirefault.report.page import comparisons
@@ -475,6 +476,7 @@ def test_cost_leaves_out_the_start_of_the_program() -> None:
 
 def test_fault_on_the_repeated_request_is_not_its_cause() -> None:
     first, second = spanned(0, 1, "gateway-0:1", "rate_limit"), spanned(2, 3, "gateway-0:2", "unavailable")
-    placed: Any = SimpleNamespace(trace=SimpleNamespace(requests=[first, second]))
+    requests: Any = [first, second]
+    placed: Any = SimpleNamespace(trace=EpisodeTrace("001", []).only(requests))
     assert causing_requests(placed, ["run/gateway-0:1", "run/gateway-0:2"]) == [first]
     assert causing_requests(placed, ["run/gateway-0:2"]) == [second]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
+from wirefault.history.reader import bare_id
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.writes import Write, writes_in
 from wirefault.report.page.parts import CostRow, Placed, count_text
@@ -78,9 +79,9 @@ def effect_text(
 
 
 def _extra_writes(placed: Placed, evidence: Sequence[str], control: Placed | None) -> int:
-    ids = {id.rpartition("/")[2] for id in evidence}
+    ids = set(map(bare_id, evidence))
     writes = [each for each in writes_in(placed.trace) if each.fate == "executed"]
-    named = [each for each in writes if not ids.isdisjoint(id.rpartition("/")[2] for id in each.seen.ids)]
+    named = [each for each in writes if not ids.isdisjoint(map(bare_id, each.seen.ids))]
     if control is None:
         return max(len(_distinct(named)) - len({each.same for each in named}), 0)
     calls = {masked(each.call) for each in named}

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from wirefault.history.events import AttemptArmed, EpisodeJudged, EpisodeStarted
 from wirefault.history.judged_events import SEVERITIES, Finding, Severity
+from wirefault.history.reader import bare_id
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.svg import Span, different_parts, time_line
@@ -163,7 +164,7 @@ class EpisodeCard:
 
 def event_anchor(number: int, event: str) -> str:
     """Return the id of an event's element. ``event``: as in the history, without the name of its run."""
-    return f"{episode_anchor(number)}/{event.rpartition('/')[2]}"
+    return f"{episode_anchor(number)}/{bare_id(event)}"
 
 
 @dataclass(frozen=True)
@@ -219,9 +220,8 @@ def finding_line(number: int, finding: Finding, trace: EpisodeTrace) -> FindingL
     ids = {id for request in trace.requests for id in request.ids}
     evidence = []
     for id in finding.evidence:
-        bare = id.rpartition("/")[2]
         target = event_anchor(number, id) if id in ids else episode_anchor(number)
-        evidence.append((bare, f"#{target}"))
+        evidence.append((bare_id(id), f"#{target}"))
     return FindingLine(finding.severity, finding.rule, finding.text, evidence)
 
 
@@ -249,7 +249,7 @@ def _node(line: TimelineLine, below: Sequence[TimelineLine], number: int) -> Nod
     if upstream is not None and observed is not None:
         sides = _sides(upstream, observed)
     rest = [each for each in below if each not in (upstream, observed) or sides is None]
-    ids = [id.rpartition("/")[2] for id in line.ids]
+    ids = [bare_id(id) for id in line.ids]
     anchor = event_anchor(number, ids[0]) if ids else ""
     return Node(line, _nodes(rest, number), sides, anchor, [event_anchor(number, id) for id in ids[1:]])
 

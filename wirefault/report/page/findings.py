@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from wirefault.audit.groups import with_ranges
 from wirefault.history.judged_events import SEVERITIES, Finding, Severity
+from wirefault.history.reader import bare_id
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.findings.outcomes import OUTCOME_RULES
 from wirefault.judging.layers import Layer
@@ -242,24 +243,21 @@ def further(members: Sequence[Placed]) -> list[tuple[str, str]]:
 
 def finding_anchor(example: Placed, evidence: str) -> str:
     """Return the anchor of the finding's first event, or of the episode."""
-    id = evidence.rpartition("/")[2]
+    id = bare_id(evidence)
     links = [href for line in example.card.findings for name, href in line.evidence if name == id]
     return links[0].removeprefix("#") if links else example.card.anchor
 
 
 def finding_call(placed: Placed, evidence: Sequence[str]) -> str:
     """Return link and name of the first request in the evidence; empty without one."""
-    ids = [id.rpartition("/")[2] for id in evidence]
-    by_id = {id.rpartition("/")[2]: request for request in placed.trace.requests for id in request.ids}
-    request = next((by_id[id] for id in ids if id in by_id), None)
+    request = placed.trace.first_request_in(evidence)
     return f"{request.link_name}: {masked(request.name)}" if request is not None else ""
 
 
 def evidence_anchor(example: Placed, evidence: Sequence[str]) -> str:
     """Return the anchor of the first event in the evidence that is a request, or of the episode."""
-    ids = {id.rpartition("/")[2] for request in example.trace.requests for id in request.ids}
-    bare = next((id.rpartition("/")[2] for id in evidence if id.rpartition("/")[2] in ids), "")
-    return event_anchor(example.card.number, bare) if bare else example.card.anchor
+    id = next((id for id in evidence if example.trace.requests_in([id])), "")
+    return event_anchor(example.card.number, id) if id else example.card.anchor
 
 
 def example_text(members: Sequence[Placed]) -> Phrase:
@@ -330,12 +328,7 @@ def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:
 
     The last of several is what the agent did then: its fault came too late.
     """
-    ids = {id.rpartition("/")[2] for id in evidence}
-    named = [
-        request
-        for request in placed.trace.requests
-        if not ids.isdisjoint(id.rpartition("/")[2] for id in request.ids)
-    ]
+    named = placed.trace.requests_in(evidence)
     faulted = [request for request in named if request.injected]
     return [each for each in faulted if each is not named[-1]] or faulted
 
@@ -399,13 +392,7 @@ def _all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
 
 def repeating_layers(trace: EpisodeTrace, evidence: Sequence[str]) -> list[Layer]:
     """Return the layers that sent the requests of a finding again; empty if none was repeated."""
-    ids = {id.rpartition("/")[2] for id in evidence}
-    requests: list[Request] = [
-        request
-        for request in trace.requests
-        if not ids.isdisjoint(id.rpartition("/")[2] for id in request.ids)
-    ]
-    layers = (repeating_layer(trace, each) for each in requests)
+    layers = (repeating_layer(trace, each) for each in trace.requests_in(evidence))
     return list(dict.fromkeys(layer for layer in layers if layer))
 
 
