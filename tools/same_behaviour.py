@@ -128,7 +128,9 @@ def facts_of(folder: Path) -> dict[str, Any]:
         runs[name] = sorted(
             json.dumps(row, sort_keys=True) for file in run.glob("*.jsonl") for row in rows_of(file)
         )
-    verdicts = [verdict_of(json.loads(file.read_text())) for file in logs.glob("experiments/*/verdict.json")]
+    verdicts = [
+        verdict_of(json.loads(file.read_text())) for file in sorted(logs.glob("experiments/*/verdict.json"))
+    ]
     return {"runs": runs, "verdicts": verdicts}
 
 
