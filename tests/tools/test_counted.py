@@ -11,7 +11,7 @@ from tools.counted import counted
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("kind", "runs", "judged"), [("demo", 1, 1), ("experiment", 3, 3), ("audit", 4, 12)])
+@pytest.mark.parametrize(("kind", "runs", "judged"), [("demo", 1, 1), ("experiment", 3, 3), ("audit", 4, 4)])
 def test_work_behind_a_prompt_is_bounded(kind: str, runs: int, judged: int) -> None:
     calls, files = counted(kind)
     by_function: dict[str, Counter[str]] = {}

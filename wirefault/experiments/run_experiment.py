@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -35,8 +36,9 @@ from wirefault.experiments.verdict import (
     unwatched_bounds,
 )
 from wirefault.experiments.watch import Watch
+from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, run_ending, run_word
-from wirefault.judging.summary import Summary, summarise
+from wirefault.judging.summary import Summary, summarise, summary_of
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -92,7 +94,15 @@ class ExperimentResult:
     @cached_property
     def run_summary(self) -> Summary | None:
         """The summary of a run without a hypothesis; None if it did not begin. Only after its end."""
-        events = self.saved.history_of(self.plan.arms[0]).events if self.plan.is_plain_run else ()
+        if not self.plan.is_plain_run:
+            return None
+        arm = self.plan.arms[0]
+        if len(run_ids := self.saved.run_ids(arm)) == 1:
+            with suppress(HistoryError, ValueError, OSError):  # then what can be read of it counts
+                judgement = self.saved.facts.judgement(run_ids[0])
+                if judgement.finished is not None and judgement.finished.completed:
+                    return summary_of(judgement)
+        events = self.saved.history_of(arm).events
         return summarise(events) if events else None
 
     @property
