@@ -16,7 +16,7 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.slow
 ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-[ROW] = re.findall(r'^Figure\("steps", .*,$', ARCHITECTURE, re.MULTILINE)
+[ROW] = re.findall(r'^Figure\("steps", .*$', ARCHITECTURE, re.MULTILINE)
 EXPERIMENT = {
     "title": "New figure",
     "only": ["1", "2"],
@@ -32,7 +32,7 @@ def test_one_row_adds_a_figure_everywhere(tmp_path: Path) -> None:
         shutil.copytree(ROOT / name, copy / name)
     table = copy / "wirefault" / "experiments" / "figures.py"
     before, mark, after = table.read_text(encoding="utf-8").partition('    Figure("tokens",')
-    table.write_text(f"{before}    {ROW}\n{mark}{after}", encoding="utf-8")
+    table.write_text(f"{before}    {ROW},\n{mark}{after}", encoding="utf-8")
     (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
 
     def wirefault(*words: str) -> str:
