@@ -228,7 +228,7 @@ def test_runs_are_whole_on_host(lab: Lab, tmp_path: Path) -> None:
         f"runs verify {run}": "evidence: whole: ",
         f"compare {run} {run}": "evidence of the second: whole: ",
         f"runs bundle {run} {tmp_path}/run.tar.gz": " whole: ",
-        "list": f"{run} completed none whole ",
+        "list": f"{run} nothing harmful found none whole ",
     }
     for command, state in states.items():
         done = lab.play(f"wirefault {command}")
