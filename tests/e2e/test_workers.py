@@ -186,6 +186,8 @@ def _lasting(value: Any) -> Any:
         left_out |= {"reply_digest"}  # a reply contains its time
     if value.get("error") and "explains" in value:
         left_out |= {"shows"}  # only timing shows whether an interrupted try met a latency
+    if "rule" in value and "severity" in value:
+        left_out |= {"text", "evidence"}  # times, and the ids of events in the file of a lane
     if "service" in value and "kind" in value:
         left_out |= {"id"}
     return {key: _lasting(item) for key, item in value.items() if key not in left_out}

@@ -27,7 +27,7 @@ from wirefault.core.identity import Identity
 from wirefault.core.run_key import derive_run_key
 from wirefault.core.sockets import Address, bind, bound_address
 from wirefault.gateway.server import Gateway
-from wirefault.history.events import Exchange
+from wirefault.history.events import ConnectionUnanswered, Exchange
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.settings.settings import Settings
@@ -108,8 +108,12 @@ class Lab:
         return list(read_file(history_file(self.folder / "logs", self.run_id, "gateway", 0)))
 
     def exchanges(self, count: int = 1) -> list[Exchange]:
-        """The run's history, once it has at least that many events."""
-        return until(lambda: len(records := self.recorded()) >= count and records, f"{count} exchanges")
+        """The run's history without connections that ended unanswered, once it has that many events."""
+
+        def of_requests() -> list[Exchange]:
+            return [event for event in self.recorded() if not isinstance(event, ConnectionUnanswered)]
+
+        return until(lambda: len(records := of_requests()) >= count and records, f"{count} exchanges")
 
     def exchange(self, count: int = 1) -> Exchange:
         """The request that began last of at least ``count``: they are recorded in the order of their ends."""

@@ -181,8 +181,8 @@ def read_arm(
     left = [runs[begun[key]] for key in begun.keys() - counting.keys()]
     reasons = {next((end.reason for end in _of_kind(run, RunFinished)), None) for run in left}
     reason = "" if done else INTERRUPTED_LINE if reasons == {INTERRUPTED_LINE} else "; ".join(problems)
-    # each run names the worst finding of its own episodes alone
-    whole = structs.replace(end, completed=done, reason=reason, never_called=never, worst=None)
+    # each run names the word and the worst finding of its own episodes alone
+    whole = structs.replace(end, completed=done, reason=reason, never_called=never, worst=None, word="")
     begin = structs.replace(started, prompts=planned)
     # without its end an episode is judged as killed
     ending = [] if None in reasons else [whole]
