@@ -162,11 +162,20 @@ def test_functions_of_subject_are_faulted_as_recorded(lab: Lab) -> None:
     assert len(items) == sum(EXECUTED.values())  # one has another item
 
 
-def test_lost_reply_is_judged_as_by_other_commands(lab: Lab) -> None:
-    event = EVENTS["a write replayed after a lost reply"]
+# for the others this subject would need a shop; they are judged by the same program
+@pytest.mark.parametrize(
+    ("name", "prompt"),
+    [
+        ("a write replayed after a lost reply", "Insist"),
+        ("Retry-After ignored", "Insist"),
+        ("an honest failure", 'Send Bob "hello"'),
+    ],
+)
+def test_event_is_judged_as_by_other_commands(lab: Lab, name: str, prompt: str) -> None:
+    event = EVENTS[name]
     prompts = lab.folder / FOLDER / "prompts.json"
     sample = prompts.read_text()
-    prompts.write_text(json.dumps([{"id": "insist", "prompt": "Insist"}]))
+    prompts.write_text(json.dumps([{"id": "one", "prompt": prompt}]))
     faults = {"faults": [{**event.fault, "links": "message"}]}
     (lab.folder / "experiments" / "lost.yaml").write_text(json.dumps(faults))
     try:
@@ -176,7 +185,7 @@ def test_lost_reply_is_judged_as_by_other_commands(lab: Lab) -> None:
         prompts.write_text(sample)
     severity, rule, sentence = event.finding
     findings = judged(finding.as_json() for finding in lab.last_run().findings)
-    assert findings == [(severity, rule, sentence.replace("/orders", "/message"))]
+    assert findings == ([(severity, rule, sentence.replace("/orders", "/message"))] if severity else [])
     assert done.returncode == event.code, done.stderr
 
 
