@@ -289,6 +289,11 @@ def test_kept_experiment_holds_once_its_harm_is_accepted(tmp_path: Path, servers
     assert code == 1 and "it fails until" not in printed
     suite = ElementTree.parse(tmp_path / "audit.xml").getroot()[0]
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
+    for limit, failures in (("risky", "1"), ("none", "0")):
+        again = ["report", result["experiment"], "--fail-on", limit, "--junit", "again.xml"]
+        assert wirefault(tmp_path, environ_in(tmp_path), *again).returncode == int(failures)
+        suite = ElementTree.parse(tmp_path / "again.xml").getroot()[0]
+        assert (suite.get("tests"), suite.get("failures")) == ("3", failures)
     text = (tmp_path / "wirefault.audit.yaml").read_text()
     accepted = r"^# accepted 20\d\d-\d\d-\d\d, the shop drops doubles at night: q01 POST /orders, reply lost"
     assert re.search(accepted, text, re.M) and "q02_write_5xx" in text and "q01_lost_reply" not in text

@@ -302,7 +302,7 @@ def audit_command(
     result = run_audit(saved, how, choice, print_to_stderr, _Console(listed=dry_run))
     code = _show(result, how, json_file, fail_on)
     if junit is not None:
-        junit.write_text(audit_junit(result), encoding="utf-8")
+        junit.write_text(audit_junit(result, fail_on), encoding="utf-8")
     if keep and result.answers:
         try:
             keep_audit(result, accepted)

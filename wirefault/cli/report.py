@@ -108,11 +108,9 @@ def report_command(
         return
     result = judged() if name in saved_ids(logs) else None
     if junit is not None:
-        from wirefault.report.junit import junit as junit_text
-
         if result is None:
             raise InputError(f"--junit: {name} is a run without a hypothesis")
-        _write_output("--junit", junit, junit_text([result]))
+        _write_output("--junit", junit, _junit_text(result, fail_on))
     # a document on standard output is alone there
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
         if result:
@@ -125,6 +123,17 @@ def report_command(
             code = _verify_run(name, logs, "", as_json, figures=figures, judgement=judgement)
             code = code or run_ending(summary_of(judgement), fail_on)
     sys.exit(code)
+
+
+def _junit_text(result: ExperimentResult, fail_on: FailOn) -> str:
+    from wirefault.audit.options import is_audit
+    from wirefault.audit.result import read_audit
+    from wirefault.report.audit_files import audit_junit
+    from wirefault.report.junit import junit
+
+    if is_audit(result.saved):  # its clean runs decide what a finding is
+        return audit_junit(read_audit(result.saved), fail_on)
+    return junit([result], fail_on)
 
 
 def _ending(result: ExperimentResult, fail_on: FailOn) -> int:

@@ -9,6 +9,7 @@ from wirefault.core.errors import InputError, UserError
 from wirefault.experiments.bundle import write_bundle
 from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
+from wirefault.judging.ending import FailOn
 from wirefault.report.junit import junit
 
 SUMMARY, JUNIT, VERDICT = "summary.md", "junit.xml", "verdict.json"
@@ -22,11 +23,13 @@ def make_reports_folder(folder: Path) -> None:
         raise InputError(f"--reports {folder}: {error.strerror}") from None
 
 
-def write_reports(folder: Path, results: Sequence[ExperimentResult], verdict: str) -> None:
+def write_reports(
+    folder: Path, results: Sequence[ExperimentResult], verdict: str, fail_on: FailOn = "risky"
+) -> None:
     """Write ``summary.md``, ``junit.xml``, ``verdict.json``, and ``ID.html`` and ``ID.tar.gz`` of each.
 
-    Earlier bundles with the same name are replaced. ``verdict``: the text of ``--json``. Raises
-    ``InputError``.
+    Earlier bundles with the same name are replaced. ``verdict``: the text of ``--json``. ``fail_on``: as in
+    ``junit``. Raises ``InputError``.
     """
     from wirefault.report.page.markdown import failure_markdown, markdown
     from wirefault.report.page.write import (  # the template engine is slow to import
@@ -37,7 +40,7 @@ def write_reports(folder: Path, results: Sequence[ExperimentResult], verdict: st
     summaries = []
     try:
         (folder / VERDICT).write_text(verdict, encoding="utf-8")
-        (folder / JUNIT).write_text(junit(list(results)), encoding="utf-8")
+        (folder / JUNIT).write_text(junit(list(results), fail_on), encoding="utf-8")
         for result in results:
             name, title = result.saved.experiment_id, result.plan.experiment.title
             bundle = folder / f"{name}.tar.gz"

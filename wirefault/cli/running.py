@@ -94,9 +94,9 @@ def run_experiments(targets: Sequence[Path], how: RunOptions) -> int:
     if how.output is not None:
         how.output.write_text(text, encoding="utf-8")
     if how.junit is not None:
-        how.junit.write_text(junit(results), encoding="utf-8")
+        how.junit.write_text(junit(results, how.fail_on or "none"), encoding="utf-8")
     if how.reports is not None:
-        write_reports(how.reports, results, text)
+        write_reports(how.reports, results, text, how.fail_on or "none")
     return min((result.code for result in results), key=_GRAVITY.index)
 
 

@@ -12,14 +12,17 @@ from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.plan import PLAIN_RUN
-from wirefault.judging.ending import FINE, FOUND, UNDECIDED
+from wirefault.judging.ending import FINE, FOUND, UNDECIDED, FailOn, fails
 from wirefault.report.audit import show_command, shown_key
 from wirefault.report.junit import junit_text, xml_text
 from wirefault.report.page_links import page_links
 
 
-def audit_junit(result: AuditResult) -> str:
-    """Return JUnit XML with a case per question: a finding is a failure, an unknown answer an error."""
+def audit_junit(result: AuditResult, fail_on: FailOn = "risky") -> str:
+    """Return JUnit XML with a case per question: a finding is a failure, an unknown answer an error.
+
+    ``fail_on``: the least severity of a failure.
+    """
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.saved.plan.experiment.title))
     links = page_links(result.saved)
@@ -32,7 +35,7 @@ def audit_junit(result: AuditResult) -> str:
         worst = answer.worst
         if answer.status == "unknown":
             ElementTree.SubElement(case, "error", message=xml_text(answer.why))
-        elif worst is not None and worst.severity in ("harmful", "risky"):
+        elif worst is not None and fails(worst.severity, fail_on):
             failure = ElementTree.SubElement(case, "failure", message=xml_text(worst.text), type=worst.rule)
             seen, of = answer.times
             page = links[PLAIN_RUN, shown_key(answer)]

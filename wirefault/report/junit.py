@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.history.logs import strip_control
-from wirefault.judging.ending import fails, run_word, shows_nothing
+from wirefault.judging.ending import FailOn, fails, run_word, shows_nothing
 from wirefault.judging.summary import Summary
 from wirefault.report.experiment import measures_text
 from wirefault.report.page_links import page_links
@@ -17,10 +17,11 @@ from wirefault.report.page_links import page_links
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit(results: list[ExperimentResult]) -> str:
+def junit(results: list[ExperimentResult], fail_on: FailOn = "risky") -> str:
     """Return JUnit XML: a suite per experiment, a case per statement and arm. Raises ``InputError``.
 
-    Unknown is an error, not a pass; a statement about an arm that was not run is skipped.
+    Unknown is an error, not a pass; a statement about an arm that was not run is skipped. ``fail_on``: the
+    least severity of a failure, where there is no hypothesis.
     """
     root = ElementTree.Element("testsuites")
     for result in results:
@@ -49,7 +50,7 @@ def junit(results: list[ExperimentResult]) -> str:
                     skipped = ElementTree.SubElement(_junit_case(suite, arm.name, statement), "skipped")
                     skipped.set("message", xml_text(f"the arm {arm.name} was not run"))
         if result.run_summary is not None:
-            _add_plain_run(suite, result.run_summary)
+            _add_plain_run(suite, result.run_summary, fail_on)
         if result.judged is None and result.can_be_resumed:
             case = _junit_case(suite, "experiment", "completed")
             ElementTree.SubElement(case, "error", message="did not run to its end")
@@ -58,12 +59,12 @@ def junit(results: list[ExperimentResult]) -> str:
     return junit_text(root)
 
 
-def _add_plain_run(suite: ElementTree.Element, summary: Summary) -> None:
+def _add_plain_run(suite: ElementTree.Element, summary: Summary, fail_on: FailOn) -> None:
     """Add the cases of a run without a hypothesis, which decide about its exit code."""
     case = _junit_case(suite, "run", "no harmful or risky finding")
     properties = ElementTree.SubElement(case, "properties")
     ElementTree.SubElement(properties, "property", name="verdict", value=run_word(summary))
-    failing = [each for each in summary.findings if fails(each.severity)]
+    failing = [each for each in summary.findings if fails(each.severity, fail_on)]
     if failing:
         problem = ElementTree.SubElement(case, "failure", message=xml_text(failing[0].text))
         lines = (f"{each.severity}: {each.rule}: {each.text} (episode {each.episode})" for each in failing)
