@@ -205,6 +205,8 @@ def read_history(logs: Path, run_id: str) -> RunHistory:
     Raises ``HistoryError`` if the run does not exist, or ``OSError``.
     """
     folder = logs / "runs" / run_id
+    # first: a run that ends meanwhile announces its seal after it wrote the end
+    seal = announced_seal(logs, run_id)
     files, torn = {}, 0
     for path in sorted(folder.glob("*.jsonl")):
         *files[path.name], rest = read_shared(logs, path, MAX_HISTORY_BYTES).split(b"\n")
@@ -213,7 +215,7 @@ def read_history(logs: Path, run_id: str) -> RunHistory:
         raise HistoryError(f"{folder}: not the history of a run")
     for path in folder.glob("*.jsonl.torn"):
         torn += read_shared(logs, path, MAX_HISTORY_BYTES).count(b"\n")
-    return RunHistory(folder, files, torn, examine(run_id, files, announced_seal(logs, run_id)))
+    return RunHistory(folder, files, torn, examine(run_id, files, seal))
 
 
 def announced_seal(logs: Path, run_id: str) -> str:
