@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from wirefault.core.files import read_shared
+from wirefault.history import reader
 from wirefault.history.events import Note, RunFinished, RunSealed, SealedFile
 from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs
@@ -213,6 +215,17 @@ def test_missing_runner_end_is_detected_by_info_log(run):
     run.tell_summary(run.seal())
     run.path(AGENT).write_bytes(b"".join(run.lines(AGENT)[:-2]))
     assert run.altered()[0].startswith(f"{AGENT}:3: lost: the end of the run")
+
+
+def test_run_that_ends_while_it_is_read_is_not_altered(run, monkeypatch):
+    def read_then_end(logs: Path, path: Path, limit: int) -> bytes:
+        data = read_shared(logs, path, limit)
+        if path.name == AGENT:
+            run.tell_summary(run.seal())
+        return data
+
+    monkeypatch.setattr(reader, "read_shared", read_then_end)
+    assert run.altered() == []
 
 
 def test_rewritten_run_differs_from_seal_in_info_log(run):
