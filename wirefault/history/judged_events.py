@@ -129,7 +129,7 @@ class Finding(Record, frozen=True):
 
 
 class Costs(Record, frozen=True):
-    """What an episode's requests cost. Tokens and cost are sums over the replies that have them."""
+    """The cost of an episode's requests. Tokens and USD are sums over the replies that have them."""
 
     requests: int = 0
     replies: int = 0  # of models
