@@ -50,7 +50,7 @@ def shows_nothing(summary: Summary) -> str:
 
 
 def run_word(summary: Summary) -> str:
-    """What a run without a hypothesis showed. An agent that broke is named by its outcome."""
+    """Return the word of a run without a hypothesis. The outcome names an agent that broke."""
     severities = {finding.severity for finding in summary.findings}
     if grave := [word for severity, word in FOUND.items() if severity in severities]:
         return grave[0]
