@@ -50,7 +50,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 def build_image(folder: Path) -> None:
-    """For all labs but that of ``first``: if one builds it itself, the next `up` of another starts anew."""
+    """For all labs except the one of ``first``: after a build in a test, the next `up` starts anew."""
     copy_clone(folder)
     remove_orphans()
     forget_image(IMAGE)
