@@ -68,6 +68,8 @@ _TIMES = {
 # a request that names its run, and salted digests of credentials. Effects are numbered in the order in which
 # they came to the world.
 _IDS = {"run", "run_id", "lab_id", "key", "idempotency_key", "request_bytes", "credential"}
+# whether the agent's retries count as a storm depends on pauses that a busy machine makes longer
+_BY_PAUSES = {"retry_storm", "hasty_retry"}
 # how an arm is dealt out to lanes and files
 _SHARES = {"lane", "prompts_source"}
 
@@ -178,7 +180,7 @@ def histories(lab_run: Judged) -> dict[tuple[str, str, str], Counter[str]]:
 
 def _lasting(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_lasting(item) for item in value]
+        return [_lasting(item) for item in value if not _is_by_pauses(item)]
     if not isinstance(value, dict):
         return value
     left_out = _TIMES | _IDS | _SHARES
@@ -191,3 +193,7 @@ def _lasting(value: Any) -> Any:
     if "service" in value and "kind" in value:
         left_out |= {"id"}
     return {key: _lasting(item) for key, item in value.items() if key not in left_out}
+
+
+def _is_by_pauses(value: Any) -> bool:
+    return isinstance(value, dict) and "severity" in value and value.get("rule") in _BY_PAUSES
