@@ -10,6 +10,7 @@ import asyncio
 import json
 import math
 from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,15 @@ from flask import Flask, Response, request
 
 from tests.gateway.lab import Lab, ask, gateway
 from tests.gateway.test_websocket import client, websocket_server
+from tests.support import PATIENCE_S, until
 from tests.upstream import serving
+from wirefault.state.state import State
+from wirefault.state.tables import KillOrder
 from wirefault.wiring.links import Link, Links
 
 SIZE = 1000
 BODY = json.dumps({"text": "x" * (SIZE - 12)}).encode()
+EVENT = b'data: {"text": "word"}\n\n'
 
 
 class NotingLoop(asyncio.SelectorEventLoop):
@@ -65,6 +70,10 @@ class Wire:
 @pytest.fixture(scope="module")
 def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     wire, app = Wire(), Flask("upstream")
+
+    @app.get("/events")
+    def stream() -> Response:
+        return Response(EVENT * 10_001, mimetype="text/event-stream")
 
     @app.route("/", defaults={"path": ""}, methods=["GET", "POST"])
     @app.route("/<path:path>", methods=["GET", "POST"])
@@ -178,6 +187,95 @@ def test_model_receives_the_changed_conversation(
     wire.reply("model", chat("ab", "cd", "ef", "gh", "ij"), "/v1/chat/completions")
     messages = json.loads(wire.received[-1])["messages"]
     assert tuple(len(message["content"]) for message in messages) == lengths
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-9, 0.5, 1 - 1e-9, 1])
+def test_model_receives_that_share_of_letters_changed(wire: Wire, rate: float) -> None:
+    """A changed letter is dropped, doubled or, where the next one is equal, replaced: one in two."""
+    set_fault(wire, "noise", {"rate": rate}, "model")
+    wire.reply("model", chat("a" * SIZE), "/v1/chat/completions")
+    [message] = json.loads(wire.received[-1])["messages"]
+    text = message["content"]
+    assert set(text) <= {"a", "x"} and text != "a" * SIZE
+    if rate < 0.5:  # at least one is changed
+        assert abs(len(text) - SIZE) + text.count("x") == 1
+    else:
+        assert text.count("x") == pytest.approx(rate * SIZE / 2, abs=50)
+
+
+def called(count: int) -> bytes:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "How warm is it?"}]
+    for at in range(count):
+        function = {"name": "warm", "arguments": "{}"}
+        call = {"id": f"c{at}", "type": "function", "function": function}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        messages.append({"role": "tool", "tool_call_id": f"c{at}", "content": str(at)})
+    return json.dumps({"model": "m", "messages": messages}).encode()
+
+
+@pytest.mark.parametrize(("turns", "left"), [(1, 3), (3, 1), (4, 0), (5, 0), (10**9, 0)])
+def test_model_receives_a_conversation_without_the_last_calls(wire: Wire, turns: int, left: int) -> None:
+    set_fault(wire, "stale_context", {"kind": "forgotten", "turns": turns}, "model")
+    wire.reply("model", called(4), "/v1/chat/completions")
+    assert json.loads(wire.received[-1]) == json.loads(called(left))
+
+
+class Runner:
+    """Answers the gateway's orders to kill the subject, which has no processes here."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def kill(self, path: str = "/") -> tuple[KillOrder, bytes]:
+        """Send a request that the subject is killed at; return the order and the bytes received."""
+        with State(self._wire.lab.folder / "state.db") as state, ThreadPoolExecutor(1) as client:
+            request = f"GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode()
+            received = client.submit(ask, self._wire.lab.address("search"), request)
+            order = self._until(state, "wanted")
+            assert state.kills.move(order, "dead")
+            content = received.result(PATIENCE_S)
+            self._until(state, "closed")
+        return order, content
+
+    def _until(self, state: State, wanted: str) -> KillOrder:
+        def last() -> KillOrder | None:
+            order = state.kills.last(self._wire.lab.run_id, "e1", 1)
+            return order if order is not None and order.state == wanted else None
+
+        order = until(last, f"a kill that is {wanted}")
+        assert order is not None
+        return order
+
+
+@pytest.mark.parametrize(
+    ("parameters", "wait_s", "grace_s"),
+    [
+        *(({"at": "after_reply", "wait_ms": ms}, ms / 1000, 3) for ms in (0, 0.001, 59_999.999, 60_000)),
+        *(({"signal": "term", "grace": s}, 0, s) for s in (0, 1e-9, 59.999, 60)),
+    ],
+)
+def test_kill_is_ordered_with_its_waits(
+    wire: Wire, parameters: dict[str, Any], wait_s: float, grace_s: float
+) -> None:
+    set_fault(wire, "kill_subject", parameters)
+    order, content = Runner(wire).kill()
+    assert (order.wait_s, order.grace_s) == pytest.approx((wait_s, grace_s))
+    assert content.endswith(BODY) == (wait_s > 0 or parameters.get("at") == "after_reply")
+
+
+@pytest.mark.parametrize("after", [0, 1, 9_999, 10_000])
+def test_client_is_killed_after_that_many_events(wire: Wire, after: int) -> None:
+    set_fault(wire, "kill_subject", {"at": "mid_stream", "after": after})
+    _, content = Runner(wire).kill("/events")
+    assert content.count(EVENT) == after
+
+
+@pytest.mark.parametrize("times", [1, 2, 99, 100])
+def test_client_is_killed_that_often_in_an_attempt(wire: Wire, times: int) -> None:
+    set_fault(wire, "kill_subject", {"times": times})
+    runner = Runner(wire)
+    assert [runner.kill()[0].number for _ in range(times)] == list(range(1, times + 1))
+    assert wire.reply("search")[::2] == (200, BODY)
 
 
 def words(connection: Any) -> None:
