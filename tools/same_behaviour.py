@@ -3,10 +3,10 @@
     python tools/same_behaviour.py record OUT --checkout FOLDER [--program NAME] [--seeds N] [--only KIND ...]
     python tools/same_behaviour.py compare BEFORE AFTER [--names FILE]
 
-``record`` runs the demo under four settings, each experiment that ships, and ``exec`` of three programs. For
-each run it writes a JSON file with the facts that must not change. It does not import the package but
-reads the histories as text, so it can record an older version, too. ``compare`` prints every difference and
-exits with 1 if there is one. FILE maps renamed keys and values: a line is ``old<TAB>new``.
+``record`` runs the demo under four settings, each experiment that ships, ``exec`` of three programs, an audit
+and a tournament. For each run it writes a JSON file with the facts that must not change. It does not import
+the package but reads the histories as text, so it can record an older version, too. ``compare`` prints every
+difference and exits with 1 if there is one. FILE maps renamed keys and values: a line is ``old<TAB>new``.
 """
 
 from __future__ import annotations
@@ -75,6 +75,13 @@ PROGRAMS = {
     "python": [sys.executable, "-c", PYTHON_ORDER, ORDER],
     "node": ["node", "-e", NODE_ORDER, ORDER],
 }
+TOURNAMENT = """
+title: What helps against lost replies
+only: ["18"]
+repeats: 3
+method: {faults: lost-replies}
+arms: {ships: {}, nothing: {recovery: none}}
+"""
 FAULT_FACTS = [
     *("id", "kind", "injected", "why_not", "content", "configuration", "entry", "source", "link", "attempt"),
     *("stage", "delivered"),
@@ -131,6 +138,8 @@ def facts_of(folder: Path) -> dict[str, Any]:
     verdicts = [
         verdict_of(json.loads(file.read_text())) for file in sorted(logs.glob("experiments/*/verdict.json"))
     ]
+    if any(logs.glob("experiments/*/audit.json")):  # which of its runs asks what is by chance
+        runs = {"audit": sorted(row for rows in runs.values() for row in rows)}
     return {"runs": runs, "verdicts": verdicts}
 
 
@@ -159,7 +168,13 @@ def verdict_of(verdict: dict[str, Any]) -> dict[str, Any]:
         for check in verdict.get("checks", [])
     ]
     arms = [{"arm": arm["arm"], "invalid": arm.get("invalid")} for arm in verdict.get("arms", [])]
+    findings = [
+        {key: finding.get(key) for key in ("severity", "finding", "questions", "seen", "of")}
+        for finding in verdict.get("findings", [])
+        if isinstance(finding, dict)
+    ]
     return {
+        "findings": findings,
         "verdict": verdict.get("verdict"),
         "rollback": verdict.get("rollback"),
         "checks": checks,
@@ -176,6 +191,8 @@ def jobs(checkout: Path, seeds: int) -> Iterator[tuple[str, list[str], list[str]
         for name, program in PROGRAMS.items():
             words = ["exec", "--faults", "lost-replies", "--seed", str(seed), *EMBEDDED]
             yield f"exec-{name}-{seed}", words, program
+        yield f"audit-{seed}", ["audit", "--seed", str(seed), *EMBEDDED], PROGRAMS["python"]
+        yield f"tournament-{seed}", ["run", "tournament.yaml", "--seed", str(seed), *EMBEDDED], []
     for file in sorted([*checkout.glob("experiments/*.yaml"), *checkout.glob("experiments/*/[a-z]*.yaml")]):
         text = file.read_text(encoding="utf-8")
         if "hypothesis:" in text and "frameworks" not in file.parts:
@@ -201,6 +218,7 @@ def record(out: Path, checkout: Path, program: str, seeds: int, only: list[str])
         Shop.orders = 0
         with tempfile.TemporaryDirectory() as folder:
             try:
+                Path(folder, "tournament.yaml").write_text(TOURNAMENT, encoding="utf-8")
                 line = [command, *words, "--out", folder, *(["--", *after] if after else [])]
                 done = subprocess.run(
                     line, cwd=folder, env=environ, capture_output=True, timeout=RUN_TIMEOUT_S, check=False
