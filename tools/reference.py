@@ -272,7 +272,7 @@ def statements_page() -> str:
         for row in _figure_rows()
     ]
     intro = "The measures and assertions that the statements of an [experiment](experiments.md) can use."
-    lines = ["## Measures", "", "Each measure describes one arm.", "", *measures, "", "## Assertions", ""]
+    lines = ["## Measures", "", _OF_ARM, "", *measures, "", "## Assertions", ""]
     return _page("Statements", intro, *lines, _ASSERTIONS_INTRO, "", *assertion_rows())
 
 
@@ -293,6 +293,12 @@ def _figure_rows() -> list[Figure]:
     ]
 
 
+_OF_ARM = (
+    "Each measure describes one arm. In `--json` it is an object of numbers: `estimate`, `low` and `high`"
+    " (its interval with the document's `confidence`), `n`, `unit`, and `bounds`, the lowest and highest"
+    " value that unjudged episodes leave open; null where it is not known, and `note` says why. A count of"
+    " episodes also has their `rate`."
+)
 _ASSERTIONS_INTRO = (
     "Each assertion is judged from the history, for each episode. If the history lacks a fact that it needs,"
     " the assertion is unknown and does not pass. A plain value sets the main parameter. All assertions take"

@@ -119,14 +119,14 @@ def test_failures_are_recomputed_from_recorded_tries(
     episodes = sum(row.get("event") == "episode_judged" for row in rows)
     costs = {each["name"]: each for each in arm["resilience"]["cost_of_faults"]}
     seconds = costs["cost_of_faults_seconds"]
-    assert failed and seconds["value"] == pytest.approx(sum(row["ms"] for row in failed) / 1000 / episodes)
-    assert f"({len(failed)} of {len(tries)} tries failed" in seconds["text"] and seconds["n"] == episodes
-    assert seconds["added"]["value"] == pytest.approx(seconds["value"])  # nothing fails in the control
+    assert failed and seconds["estimate"] == pytest.approx(sum(row["ms"] for row in failed) / 1000 / episodes)
+    assert f"({len(failed)} of {len(tries)} tries failed" in seconds["note"] and seconds["n"] == episodes
+    assert seconds["added"]["estimate"] == pytest.approx(seconds["estimate"])  # nothing fails in the control
     every = arm["resilience"]["recovery"]["rows"][0]
     assert every["failures"] >= every["recovered"] > 0 and every["p50_seconds"] > 0
     calls = [row for row in arm["resilience"]["reliability"] if row["operation"] == "all"]
     assert sum(row["n"] for row in calls) <= len(tries) and calls[0]["availability"] > 0.5
-    parts = {each["part"]: each["value"] for each in arm["resilience"]["recovery_quality"]}
+    parts = {each["part"]: each["estimate"] for each in arm["resilience"]["recovery_quality"]}
     assert len(parts) == 5 and parts["timeliness"] > 0
 
 
@@ -213,7 +213,8 @@ def test_experiment_with_generated_turns_has_verdict(tmp_path: Path) -> None:
     done = run(tmp_path, str(talk), "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
-    assert document["verdict"] == "held" and document["arms"][1]["measures"]["faults_delivered"] == "2"
+    measures = document["arms"][1]["measures"]
+    assert document["verdict"] == "held" and measures["faults_delivered"]["estimate"] == 2
 
 
 def test_workers_do_not_change_run_experiment(tmp_path: Path) -> None:

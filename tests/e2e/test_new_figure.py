@@ -49,7 +49,7 @@ def test_one_row_adds_a_figure_everywhere(tmp_path: Path) -> None:
     document = json.loads(wirefault("report", experiment.name, "--json"))
     arms = {arm["arm"]: arm for arm in document["arms"]}
     calls = sum(row["n"] for row in arms["method"]["resilience"]["reliability"] if row["operation"] == "all")
-    assert float(arms["method"]["measures"]["steps"]) == calls / 2
+    assert arms["method"]["measures"]["steps"]["estimate"] == calls / 2
     assert {check["statement"] for check in document["checks"]} > set(EXPERIMENT["hypothesis"])
     wirefault("report", experiment.name, "--html", "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8")

@@ -146,7 +146,7 @@ def test_listings_do_not_accuse_agent_ordering_twice_without_faults(
     done, result = experiment(tmp_path, url, "between")
     assert (done.returncode, len(orders)) == (0, 18), done.stderr
     [_, method, _] = result["arms"]
-    assert (method["measures"]["findings"], method["differences"]) == ("0", [])
+    assert (method["measures"]["findings"]["estimate"], method["differences"]) == (0, [])
     environ = environ_in(tmp_path)
     listings = [
         ("show", "latest", "1", "--json"),

@@ -118,9 +118,7 @@ def arm(name: str, strikes: int, hypothesis: str, spent: Bounds | None = None) -
         "budget_strikes": exactly(strikes),
         "budgets_spent": spent or exactly(strikes),
     }
-    return ArmResult(
-        name, (name,), (hypothesis,), {key: Measure(value, "shown") for key, value in bounds.items()}
-    )
+    return ArmResult(name, (name,), (hypothesis,), {key: Measure(value) for key, value in bounds.items()})
 
 
 @pytest.mark.parametrize(

@@ -273,7 +273,7 @@ def verdict_text(statement: str, arm: Sequence[Any], control: Sequence[Any]) -> 
         for side in (arm, control)
     )
     if "faults_delivered" not in statement:
-        measures["faults_delivered"] = Measure(exactly(1), "1")
+        measures["faults_delivered"] = Measure(exactly(1))
     calm = ArmResult("control", ("c",), (), control_measures)
     judged = judge_experiment([calm, ArmResult("method", ("m",), (statement,), measures)])
     [verdict] = [check.verdict for check in judged.checks if check.statement == statement]

@@ -129,7 +129,7 @@ def test_percentile_of_recovery_is_censored_by_failures_that_last() -> None:
     measures = measured(BACK, BACK, BACK, LOST)  # three recover after 2 s, one has not after 5 s
     assert measures["mttr_p50"].bounds == exactly(2)
     assert measures["mttr_p90"].bounds == Bounds(5, math.inf)
-    assert measures["mttr_p90"].text == "more than 5 s (4 failures)"
+    assert measures["mttr_p90"].text == "5 s or more (4 failures)"
     assert measured(FINE)["mttr_p50"].bounds is None
 
 

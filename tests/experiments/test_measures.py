@@ -13,7 +13,6 @@ from tests.judging.oracle.histories import ASK_BOB, ended, episode, exchange, fa
 from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
 from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
-from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import facts_of
 from wirefault.experiments.figures import against_control, known_names, measures_of, unit_of
@@ -117,9 +116,9 @@ def test_arm_is_compared_with_control() -> None:
 
 def test_measure_is_a_number_that_people_format():
     measures = measured(GOOD, INVALID)
-    rate = Number.of("success_rate", "share", measures["success_rate"], Terms())
+    rate = Number.of("success_rate", measures["success_rate"])
     assert math.isnan(rate) and rate.bounds == (0.5, 1) and str(rate).startswith("50 % to 100 % [")
-    known = Number.of("success_rate", "share", measured(GOOD)["success_rate"], Terms())
+    known = Number.of("success_rate", measured(GOOD)["success_rate"])
     assert (f"{known:.0%}", known.unit, str(known)) == ("100%", "share", known.text)
     assert known.interval is not None and known.interval[0] < 1 == known.interval[1]
     names = ("mttr", "added_cost", "control_tokens", "crash")

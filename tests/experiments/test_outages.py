@@ -61,7 +61,7 @@ def test_no_failure_is_unknown() -> None:
     assert measured(FINE)["mttr"].text == "no data: nothing failed"
     control, after = (ArmResult(name, ("r",), (), measured(FINE)) for name in ("control", "control-after"))
     for events, verdict in [(BACK, "held"), (LOST, "deviated"), (FINE, "unknown")]:
-        measures = measured(*[events] * 20) | {"faults_delivered": Measure(exactly(1), "1")}
+        measures = measured(*[events] * 20) | {"faults_delivered": Measure(exactly(1))}
         arm = ArmResult("method", ("r",), ("mttr <= 2s",), measures)
         assert judge_experiment([control, arm, after]).verdict == verdict
 

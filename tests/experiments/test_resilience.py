@@ -41,8 +41,8 @@ def printed(failures: Resilience) -> str:
 def test_costs_are_per_episode_and_against_control() -> None:
     costs = {each.name: each for each in resilience(THREE_TRIES, FINE, control=(FINE, FINE)).costs}
     seconds = costs["cost_of_faults_seconds"]
-    assert (seconds.figure, seconds.figure.n) == (0.25, 2)
-    assert seconds.added == 0.25
+    assert (seconds.figure.value, seconds.figure.n) == (0.25, 2)
+    assert seconds.added is not None and seconds.added.value == 0.25
     assert seconds.figure.as_json()["high"] is None  # two episodes bound nothing
     assert costs["cost_of_faults_usd"].figure.bounds is None
     assert "prices" in costs["cost_of_faults_usd"].figure.text
@@ -51,7 +51,7 @@ def test_costs_are_per_episode_and_against_control() -> None:
 
 def test_rise_of_zero_is_a_figure() -> None:
     costs = resilience(THREE_TRIES, control=(THREE_TRIES,)).as_json()["cost_of_faults"]
-    assert {each["added"]["value"] for each in costs if each["value"] is not None} == {0}
+    assert {each["added"]["estimate"] for each in costs if each["estimate"] is not None} == {0}
 
 
 def test_costs_have_interval_from_twenty_episodes() -> None:
@@ -121,8 +121,8 @@ def test_recovery_quality_has_five_parts_and_no_sum() -> None:
         "resource efficiency",
         "state consistency",
     ]
-    assert (quality["correctness"], quality["correctness"].n) == (0.5, 2)
-    assert quality["timeliness"] == 1
+    assert (quality["correctness"].value, quality["correctness"].n) == (0.5, 2)
+    assert quality["timeliness"].value == 1
     assert "no oracle" in quality["state consistency"].text
 
 

@@ -28,11 +28,11 @@ def arm(
     n, known = len(outcomes), successes + failures
     bounds = {"success": Bounds(successes, successes + open), "duplicate": exactly(0), "all": exactly(n)}
     bounds |= {"faults_delivered": exactly(4), "success_share": exactly(successes / known if known else 0)}
-    measures = {key: Measure(value, "shown", ("e1",)) for key, value in (bounds | more).items()}
-    measures["p95"] = Measure(None, "no data")
+    measures = {key: Measure(value, episodes=("e1",)) for key, value in (bounds | more).items()}
+    measures["p95"] = Measure(None)
     if n:
         measures["success_rate"] = Measure(
-            Bounds(successes / n, (successes + open) / n), "shown", ("e1",), "", rate
+            Bounds(successes / n, (successes + open) / n), episodes=("e1",), estimate=rate
         )
     return ArmResult(name, (f"run-{name}",), hypothesis or (STATEMENT,), measures, failure)
 

@@ -118,7 +118,7 @@ def test_unverified_or_unmeasured_is_not_held(rollback: str, unwatched: dict[str
 
 def test_cost_without_prices_is_unmeasured() -> None:
     known, unknown = (
-        ArmResult("method", ("r",), (), {"cost": Measure(bounds, "")}) for bounds in (exactly(1), None)
+        ArmResult("method", ("r",), (), {"cost": Measure(bounds)}) for bounds in (exactly(1), None)
     )
     safety, limits = Safety(abort=["cost > 2", "time > 1min"]), Spending(cost=5)
     assert unwatched_bounds(safety, limits, [known]) == {}
@@ -128,16 +128,14 @@ def test_cost_without_prices_is_unmeasured() -> None:
 
 
 def test_open_error_rate_judges_nothing() -> None:
-    arms = [
-        ArmResult("method", ("r",), (), {"success_rate": Measure(None, ""), "cost": Measure(exactly(1), "")})
-    ]
+    arms = [ArmResult("method", ("r",), (), {"success_rate": Measure(None), "cost": Measure(exactly(1))})]
     assert unwatched_bounds(Safety(abort=["error_rate > 50 %"]), Spending(), arms) == {}
 
 
 @pytest.mark.parametrize("name", ABORT_NAMES)
 def test_each_condition_aborts_or_reports_missing_data(name: str) -> None:
     assert {ends for condition, ends in CONDITIONS if condition.startswith(name)} == {True, False}
-    arm = ArmResult("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None, "")))
+    arm = ArmResult("method", ("r",), (), dict.fromkeys(("success_rate", "cost"), Measure(None)))
     unwatched_names = unwatched_bounds(Safety(abort=[f"{name} > 1"]), Spending(), [arm])
     assert bool(unwatched_names) is (name == "cost")
 

@@ -69,8 +69,8 @@ def check(folder: Path, experiment: str) -> None:
     assert {
         arm: (fate[0], [fault for fault, _ in fate[1]]) for (arm, _), fate in fates_by_arm.items()
     } == calm | expected_faults
-    delivered = {arm["arm"]: arm["measures"]["faults_delivered"] for arm in summary["arms"]}
-    assert delivered == dict.fromkeys(calm, "0") | dict.fromkeys(expected_faults, "1")
+    delivered = {arm["arm"]: arm["measures"]["faults_delivered"]["estimate"] for arm in summary["arms"]}
+    assert delivered == dict.fromkeys(calm, 0) | dict.fromkeys(expected_faults, 1)
 
 
 def test_framework_returning_errors_to_model_orders_twice(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ until decided about success_rate.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
@@ -520,10 +521,10 @@ def differences(logs: Path, experiment: str) -> tuple[list[str], list[Row]]:
     if set(checks) != {(row["arm"], row["statement"]) for row in rows}:
         problems.append(f"statements: {sorted(checks)}")
     plan = json.loads((logs / "experiments" / experiment / "plan.json").read_text())["experiment"]
-    texts = {arm["arm"]: arm["measures"] for arm in recorded["arms"]}
+    measures = {arm["arm"]: arm["measures"] for arm in recorded["arms"]}
     error = (1 - _confidence(plan.get("confidence", 0.9))) / 2
     for arm in read_arms(logs, experiment):
-        problems += differing_texts(arm, texts[arm.name], plan.get("population", "these"), error)
+        problems += differing_measures(arm, measures[arm.name], plan.get("population", "these"), error)
     for row in rows:
         place = f"{row['arm']}: {row['statement']}"
         check = checks.get((row["arm"], row["statement"]), {})
@@ -536,12 +537,12 @@ def differences(logs: Path, experiment: str) -> tuple[list[str], list[Row]]:
     return problems, rows
 
 
-def arm_figures(arm: Arm, population: str, error: float) -> Iterator[tuple[str, list[float]]]:
-    """The numbers that the text of each measure shows, in its units."""
+def arm_measures(arm: Arm, population: str, error: float) -> Iterator[tuple[str, Row]]:
+    """The numbers of each measure; of a mean and a percentile without ends where prompts are clusters."""
     outcomes = [each.outcome for each in arm.episodes.values()]
     n, seconds = len(outcomes), [each for episode in arm.episodes.values() for each in episode.seconds]
-    ends = success_interval(arm, population, error)
-    yield "success_rate", [100 * outcomes.count("success") / n, *(100 * end for end in ends)]
+    rate = outcomes.count("success") / n
+    yield "success_rate", _row(Figures(rate, lambda at: success_interval(arm, population, at), n), error)
     for outcome in (
         "success",
         "honest_failure",
@@ -552,32 +553,44 @@ def arm_figures(arm: Arm, population: str, error: float) -> Iterator[tuple[str, 
         "invalid",
     ):
         k = outcomes.count(outcome)
-        yield outcome, [k, n, *(100 * end for end in rate_interval(k, n, error))]
-    yield "failures", [n - outcomes.count("success"), n]
+        of_all = _row(Figures(k / n, functools.partial(rate_interval, k, n), n), error)
+        yield outcome, {"estimate": k, "low": None, "high": None, "n": n, "rate": of_all}
+    yield "failures", {"estimate": n - outcomes.count("success")}
     if all(count > 1 for _, count in tries(arm)):
-        alike = consistency_figures(arm, population)
-        yield "consistency", [100 * (alike.estimate or 0), *(100 * end for end in alike.interval(error))]
+        yield "consistency", _row(consistency_figures(arm, population), error)
     for percent in (50, 95, 99):
-        yield f"p{percent}", [float(np.percentile(seconds, percent, method="inverted_cdf"))]
-    for measure in ("model_requests", "tokens", "seconds"):
-        yield measure, [float(np.mean([np.sum(getattr(each, measure)) for each in arm.episodes.values()]))]
+        value = float(np.percentile(seconds, percent, method="inverted_cdf"))
+        ends = functools.partial(percentile_interval, seconds, percent / 100)
+        yield f"p{percent}", _of_independent(Figures(value, ends, len(seconds)), population, error)
+    for measure in MEANS.split("|"):
+        values = list(per_episode(measure, arm).values())
+        ends = functools.partial(mean_interval, values)
+        yield measure, _of_independent(Figures(float(np.mean(values)), ends, n), population, error)
 
 
-def differing_texts(arm: Arm, texts: dict[str, str], population: str, error: float) -> Iterator[str]:
-    for measure, ours in arm_figures(arm, population, error):
-        numbers = re.findall(r"-?\d+(?:\.\d+)?(?:e[-+]\d+)?", texts[measure])
-        printed = numbers[: len(ours)]
-        same = [
-            math.isclose(float(text), each, rel_tol=5e-3, abs_tol=0.5e-3)
-            for text, each in zip(printed, ours, strict=False)
-        ]
-        if texts[measure] != "no data" and not (len(printed) == len(ours) and all(same)):
-            yield f"{arm.name}: {measure} {texts[measure]!r}, not {ours}"
+def _row(figures: Figures, error: float) -> Row:
+    low, high = figures.interval(error)
+    return {"estimate": figures.estimate, "low": low, "high": high, "n": figures.n}
+
+
+def _of_independent(figures: Figures, population: str, error: float) -> Row:
+    return _row(figures, error) if population == "these" else {"estimate": figures.estimate}
+
+
+def differing_measures(arm: Arm, recorded: Row, population: str, error: float) -> Iterator[str]:
+    for measure, ours in arm_measures(arm, population, error):
+        for each in _differing(recorded[measure], ours):
+            yield f"{arm.name}: {measure}: {each}"
 
 
 def _differing(recorded: Row, row: Row) -> Iterator[str]:
-    for name in ("estimate", "low", "high", "confidence", "n"):
+    for name in ("estimate", "low", "high", "confidence", "n", "rate"):
+        if name not in row:
+            continue
         ours = row[name]
+        if isinstance(ours, dict):
+            yield from (f"{name}: {each}" for each in _differing(recorded[name], ours))
+            continue
         if ours is not None and not math.isfinite(ours):
             ours = None
         known = recorded.get(name)

@@ -10,7 +10,7 @@ from wirefault.experiments.estimates import Estimate, PairedLoss, Population, Ra
 from wirefault.experiments.estimators import NOT_REACHED, Estimator, Figure, Measures
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.means import Mean, MeanDifference
-from wirefault.experiments.measure import Measure, bounds_text, in_unit, interval_text
+from wirefault.experiments.measure import Measure
 
 _TERMS = Terms()
 _IN_ONE_ARM = "no data: no episode is in both arms"
@@ -25,10 +25,9 @@ class Loss(Estimator):
     def against(self, figure: Figure, arm: Measures, control: Measures, terms: Terms) -> Measure:
         loss = loss_between(control, arm, terms)
         if loss is None or loss.bounds is None:
-            return Measure(None, "no data")
-        share, episodes = bounds_text(loss.bounds, figure.unit), arm["success_rate"].episodes
-        text = f"{share} {interval_text(loss, terms, figure.unit)}"
-        return Measure(loss.bounds, text, episodes, estimate=loss, figure=share)
+            return Measure(None)
+        episodes = arm["success_rate"].episodes
+        return Measure(loss.bounds, "", episodes, estimate=loss, with_interval=True)
 
     def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
         return PairedLoss(dict.fromkeys(keys, True), dict.fromkeys(keys, True), population)
@@ -54,16 +53,14 @@ class Rise(Estimator):
     def against(self, figure: Figure, arm: Measures, control: Measures, terms: Terms) -> Measure:
         before, after = (_mean(side, self.of) for side in (control, arm))
         if before is None or after is None:
-            return Measure(None, "no data")
+            return Measure(None)
         estimate = MeanDifference(before, after)
         bounds = estimate.bounds
         if bounds is None:
-            return Measure(None, _IN_ONE_ARM)
-        rise = math.fsum(estimate.differences.values()) / estimate.n if estimate.n else 0.0
-        more = "" if estimate.value is not None else " (open: not every episode has a figure in both arms)"
-        text = f"{'+' if rise > 0 else ''}{in_unit(rise, figure.unit)}{more}"
+            return Measure(None, reason=_IN_ONE_ARM)
+        reason = "open: not every episode has a figure in both arms" if estimate.value is None else ""
         costly = tuple(key for key, difference in estimate.differences.items() if difference > 0)
-        return Measure(bounds, text, costly, estimate=estimate)
+        return Measure(bounds, "", costly, estimate=estimate, reason=reason)
 
 
 class Slowdown(Estimator):
@@ -75,20 +72,19 @@ class Slowdown(Estimator):
         reached = arm["recovery_efficiency"].reached if "recovery_efficiency" in arm else ()
         before, after = (_mean(side, "seconds") for side in (control, arm))
         if before is None or after is None:
-            return Measure(None, "no data")
+            return Measure(None)
         if not reached:
-            return Measure(None, NOT_REACHED)
+            return Measure(None, reason=NOT_REACHED)
         pairs = {key: (after.sums[key][0], before.sums[key][0]) for key in reached if key in before.sums}
         pairs = {key: pair for key, pair in pairs.items() if pair[1] > 0}
         if not pairs:
-            return Measure(None, _IN_ONE_ARM)
+            return Measure(None, reason=_IN_ONE_ARM)
         if before.missing or after.missing:
-            return Measure(Bounds(0, math.inf), "open: not every episode has a time in both arms")
+            reason = "open: not every episode has a time in both arms"
+            return Measure(Bounds(0, math.inf), reason=reason)
         slow, quick = (math.fsum(pair[side] for pair in pairs.values()) for side in (0, 1))
         slower = tuple(key for key, (after_s, before_s) in pairs.items() if after_s > before_s)
-        return Measure(
-            exactly(slow / quick), f"{slow / quick:.3g}", slower, estimate=Mean(pairs, terms.population)
-        )
+        return Measure(exactly(slow / quick), "", slower, estimate=Mean(pairs, terms.population))
 
 
 def _mean(measures: Measures, name: str) -> Mean | None:

@@ -1,4 +1,4 @@
-"""Estimators: from the values of an arm's episodes to a measure with bounds, interval and text. Pure.
+"""Estimators: from the values of an arm's episodes to a measure with bounds and interval. Pure.
 
 An episode that is invalid or was not run could have had any value: a count is bounded by none and by all of
 them, a sum has no upper bound. Rates, means, percentiles and differences also have an ``estimate``, whose
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -23,13 +23,12 @@ from wirefault.experiments.expression import Bounds, Truth, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.logical_calls import FailedCalls
 from wirefault.experiments.means import Mean, Percentile, TimePercentile
-from wirefault.experiments.measure import Measure, Unit, bounds_text, in_unit, interval_text
+from wirefault.experiments.measure import Measure, Unit, bounds_text
 from wirefault.experiments.outages import Interruption
 from wirefault.experiments.tries import OverTries, tries_needed
 from wirefault.judging.layers import BY_LAYER
 from wirefault.stats.bootstrap import MIN_SEEN
-from wirefault.stats.exact import clopper_pearson
-from wirefault.stats.rates import percent, percentile
+from wirefault.stats.rates import percentile
 from wirefault.stats.survival import Duration
 
 NOT_REACHED = "no data: no fault reached an episode"
@@ -106,12 +105,9 @@ class Count(Estimator):
         count, showing = len(_keys(values, True)), _keys(values, figure.better != "higher")
         could = len(_keys(values, None)) + max(arm.missing, 0)
         bounds = Bounds(count, count + could)
-        text = f"{bounds_text(bounds)} of {planned_episodes(arm)}"
         why = "; ".join(filter(None, dict.fromkeys(map(self.why, arm.episodes))))
-        is_known = self.with_interval and not could
-        known = clopper_pearson(count, len(values), terms.confidence) if is_known else None
-        interval = f" [{percent(known[0])}, {percent(known[1])}]" if known else ""
-        return Measure(bounds, f"{text}{interval}", showing, why, figure=text)
+        rate = Rate(values) if self.with_interval and values and not could else None
+        return Measure(bounds, f"of {planned_episodes(arm)}", showing, why, rate=rate)
 
 
 class Planned(Estimator):
@@ -120,8 +116,7 @@ class Planned(Estimator):
     is_estimated = False
 
     def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
-        planned = planned_episodes(arm)
-        return Measure(exactly(planned), bounds_text(exactly(planned)))
+        return Measure(exactly(planned_episodes(arm)))
 
 
 @dataclass(frozen=True)
@@ -144,9 +139,9 @@ class Sum(Estimator):
         bounds = _from(count, is_open)
         invalid = [each for each in arm.episodes if each.outcome == "invalid"] if self.of_run else []
         left_out = sum(figure.value(episode)[0] for episode in invalid)
-        more = f" and {left_out} in invalid episodes" if left_out else ""
+        note = f"and {left_out} in invalid episodes" if left_out else ""
         showing = tuple(key for key, (number, _) in values.items() if number and self.shows_episodes)
-        return Measure(bounds, f"{bounds_text(bounds)}{more}", showing)
+        return Measure(bounds, note, showing)
 
 
 def planned_episodes(arm: ArmFacts) -> int:
@@ -171,33 +166,27 @@ class ShareOfPlanned(_Share):
     def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
         outcomes = {episode.episode: figure.value(episode) for episode in arm.episodes}
         estimate = Rate(outcomes, terms.population, max(arm.missing, 0))
-        if not estimate.n:
-            return Measure(None, "no data")
         showing = tuple(
             key for key, outcome in outcomes.items() if outcome is not (figure.better == "higher")
         )
-        bounds, text = _share_of(estimate.successes, estimate.open, estimate.n)
-        return Measure(bounds, rate_text(estimate, terms), showing, estimate=estimate, figure=text)
+        return replace(measure_of_rate(estimate), episodes=showing)
 
     def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
         return Rate(dict.fromkeys(keys, figure.better != "lower"), population)
 
 
+def measure_of_rate(rate: Rate) -> Measure:
+    """No data without episodes."""
+    if not rate.n:
+        return Measure(None, estimate=rate)
+    share = _share_of(rate.successes, rate.open, rate.n)
+    return Measure(*share, estimate=rate, with_interval=True, unit="share")
+
+
 def _share_of(known: int, could: int, n: int, what: str = "") -> tuple[Bounds, str]:
-    """The bounds of a share, and its text: ``50 % to 75 % (2 to 3 of 4 calls)``."""
+    """The bounds of a share, and its note: ``(2 to 3 of 4 calls)``."""
     bounds = Bounds(Fraction(known, n), Fraction(known + could, n))
-    return (
-        bounds,
-        f"{bounds_text(bounds, 'share')} ({bounds_text(Bounds(known, known + could))} of {n}{what})",
-    )
-
-
-def rate_text(estimate: Rate, terms: Terms) -> str:
-    """``90 % [68.3 %, 98.8 %]``; ``no data`` without episodes."""
-    if not estimate.n:
-        return "no data"
-    bounds, _ = _share_of(estimate.successes, estimate.open, estimate.n)
-    return f"{bounds_text(bounds, 'share')} {interval_text(estimate, terms, 'share')}"
+    return bounds, f"({bounds_text(Bounds(known, known + could))} of {n}{what})"
 
 
 class ShareOfJudged(_Share):
@@ -210,7 +199,7 @@ class ShareOfJudged(_Share):
         values = {episode.episode: figure.value(episode) for episode in arm.episodes}
         judged = [value for value in values.values() if value is not None]
         if not judged:
-            return Measure(None, "no data: no episode could be judged")
+            return Measure(None, reason="no data: no episode could be judged")
         return Measure(*_share_of(sum(judged), 0, len(judged), " judged"), _keys(values, False))
 
 
@@ -224,7 +213,7 @@ class ShareOfReached(ShareOfPlanned):
         outcomes = {e.episode: value[0] for e in reached if (value := figure.value(e))}
         if not outcomes:
             why = "no data: no oracle asks for it in an episode that a fault reached"
-            return Measure(None, why if reached else NOT_REACHED)
+            return Measure(None, reason=why if reached else NOT_REACHED)
         estimate = Rate(outcomes, terms.population, max(arm.valid.missing, 0))
         share = _share_of(estimate.successes, estimate.open, estimate.n, " episodes")
         return Measure(*share, _keys(outcomes, figure.better == "lower"), estimate=estimate)
@@ -239,12 +228,11 @@ class OverRepeats(_Share):
         outcomes = {episode.episode: figure.value(episode) for episode in arm.episodes}
         estimate = OverTries(figure.name, outcomes, terms.population, max(arm.missing, 0))
         if estimate.ends is None:
-            return Measure(None, f"no data: no prompt was tried {tries_needed(figure.name)} times")
-        share, s = bounds_text(estimate.ends, "share"), "s" if estimate.prompts != 1 else ""
-        text = f"{share} {interval_text(estimate, terms, 'share')}"
-        counts = f"{share} ({estimate.prompts} prompt{s}, {estimate.n} tries)"
+            reason = f"no data: no prompt was tried {tries_needed(figure.name)} times"
+            return Measure(None, reason=reason)
+        counts = f"({estimate.prompts} prompt{'s' if estimate.prompts != 1 else ''}, {estimate.n} tries)"
         failed = tuple(key for key, outcome in outcomes.items() if outcome is not True)
-        return Measure(estimate.ends, text, failed, estimate=estimate, figure=counts)
+        return Measure(estimate.ends, counts, failed, estimate=estimate, with_interval=True)
 
     def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
         return OverTries(figure.name, dict.fromkeys(keys, True), population)
@@ -270,11 +258,11 @@ class ShareOfParts(_Share):
         parts = {key: (value.count(True), value.count(None), len(value)) for key, value in values.items()}
         known, could, n = (sum(each[i] for each in parts.values()) for i in range(3))
         if not n:
-            return Measure(None, f"no data: {self.without}", reached=reached)
+            return Measure(None, reason=f"no data: {self.without}", reached=reached)
         lost = tuple(key for key, value in values.items() if False in value)
         if arm.valid.missing > 0 or not all(each.tries.whole for each in episodes):
-            text = f"{_HIDDEN} {self.hidden} ({known} of {n} {self.parts} in the others)"
-            return Measure(Bounds(0, 1), text, lost, reached=reached)
+            reason = f"{_HIDDEN} {self.hidden} ({known} of {n} {self.parts} in the others)"
+            return Measure(Bounds(0, 1), "", lost, reason=reason, reached=reached)
         share, estimate = _share_of(known, could, n, f" {self.parts}"), RateOfParts(parts, terms.population)
         return Measure(*share, lost, estimate=estimate, reached=reached)
 
@@ -289,7 +277,7 @@ Values = Mapping[str, float]
 class MeanOfEpisodes(Estimator):
     """Over the valid episodes. ``value`` is a number, None if there is none of it, or why it is not known.
 
-    ``rare``: most values may be 0; the episodes with others show it. ``note``: what the text adds.
+    ``rare``: most values may be 0; the episodes with others show it. ``note``: of its measure.
     """
 
     rare: bool = False
@@ -300,26 +288,25 @@ class MeanOfEpisodes(Estimator):
         episodes, missing = arm.valid.episodes, max(arm.valid.missing, 0)
         values = {episode.episode: figure.value(episode) for episode in episodes}
         if why := next((value for value in values.values() if isinstance(value, str)), ""):
-            return Measure(None, why)
+            return Measure(None, reason=why)
         if all(value is None for value in values.values()):
-            return Measure(None, "no data")
+            return Measure(None)
         values = {key: float(value or 0) for key, value in values.items()}
         mean = math.fsum(values.values()) / (len(values) + missing)
-        sums, bounds = {key: (value, 1.0) for key, value in values.items()}, _from(mean, missing > 0)
-        text = f"{bounds_text(bounds, figure.unit)}{self.note(episodes, values)}"
+        sums = {key: (value, 1.0) for key, value in values.items()}
         showing = tuple(key for key, value in values.items() if value and self.rare)
         estimate = Mean(sums, terms.population, missing, rare=self.rare)
-        return Measure(bounds, text, showing, estimate=estimate)
+        return Measure(_from(mean, missing > 0), self.note(episodes, values), showing, estimate=estimate)
 
 
 def tries_note(episodes: Sequence[EpisodeFacts], costs: Values) -> str:
     """How many tries failed, and in how many episodes, if they are few."""
     failed, tries = (sum(getattr(each.tries, which) for each in episodes) for which in ("failed", "tries"))
-    return f" ({failed} of {tries} tries failed{_rarely(costs, episodes)})"
+    return f"({failed} of {tries} tries failed{_rarely(costs, episodes)})"
 
 
 def overshoot_note(_: Sequence[EpisodeFacts], shares: Values) -> str:
-    return f" beyond the budget{_rarely(shares)}"
+    return f"beyond the budget{_rarely(shares)}"
 
 
 def _rarely(costs: Values, tried: Iterable[EpisodeFacts] = ()) -> str:
@@ -343,14 +330,13 @@ class PercentileOfParts(Estimator):
         by_episode = {episode.episode: figure.value(episode) for episode in arm.valid.episodes}
         values = [each for of_episode in by_episode.values() for each in of_episode]
         if not values:
-            return Measure(None, "no data")
+            return Measure(None)
         unknown = max(arm.valid.missing, 0)
         low, high = (
             percentile([*values, *([end] * unknown)], self.percent) or 0.0 for end in (0.0, math.inf)
         )
-        bounds = Bounds(low, high)
         estimate = Percentile(by_episode, self.percent, unknown, terms.population)
-        return Measure(bounds, bounds_text(bounds, figure.unit), estimate=estimate)
+        return Measure(Bounds(low, high), estimate=estimate)
 
     def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
         return Percentile(dict.fromkeys(keys, (0.0,)), self.percent, 0, population)
@@ -370,16 +356,16 @@ class MeanTime(Estimator):
         by_episode = _outages(figure, arm)
         outages = [outage for each in by_episode.values() for outage in each]
         if not outages:
-            return Measure(None, "no data: nothing failed")
+            return Measure(None, reason="no data: nothing failed")
         recovered = sum(outage.end == "recovered" for outage in outages)
         ends, censored = f"{recovered} of {len(outages)} recovered", recovered < len(outages)
         if not arm.shows_all_outages:
-            return Measure(Bounds(0, math.inf), f"{_HIDDEN} what failed in it ({ends} in the others)")
+            reason = f"{_HIDDEN} what failed in it ({ends} in the others)"
+            return Measure(Bounds(0, math.inf), reason=reason)
         mean = math.fsum(outage.seconds for outage in outages) / len(outages)
-        text = f"{in_unit(mean, figure.unit)}{' to unknown' if censored else ''} ({ends})"
         sums = {key: (sum(o.seconds for o in each), float(len(each))) for key, each in by_episode.items()}
-        estimate, bounds = Mean(sums, terms.population, censored=censored), _from(mean, censored)
-        return Measure(bounds, text, _lost(by_episode), estimate=estimate)
+        estimate = Mean(sums, terms.population, censored=censored)
+        return Measure(_from(mean, censored), f"({ends})", _lost(by_episode), estimate=estimate)
 
 
 @dataclass(frozen=True)
@@ -396,13 +382,11 @@ class PercentileOfTimes(Estimator):
         }
         estimate = TimePercentile(times, self.percent, terms.population)
         if not estimate.n:
-            return Measure(None, "no data: nothing failed")
+            return Measure(None, reason="no data: nothing failed")
         if not arm.shows_all_outages:
-            return Measure(Bounds(0, math.inf), f"{_HIDDEN} what failed in it")
-        bounds = estimate.bounds
-        more = "more than " if bounds.high == math.inf else ""
-        text = f"{more}{in_unit(float(bounds.low), figure.unit)} ({estimate.n} failures)"
-        return Measure(bounds, text, _lost(outages), estimate=estimate)
+            return Measure(Bounds(0, math.inf), reason=f"{_HIDDEN} what failed in it")
+        note = f"({estimate.n} failures)"
+        return Measure(estimate.bounds, note, _lost(outages), estimate=estimate)
 
     def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
         times = dict.fromkeys(keys, (Duration(0.0, ended=True),))
@@ -433,18 +417,19 @@ class Amplification(Estimator):
         calls: dict[str, FailedCalls] = {e.episode: figure.value(e) for e in arm.valid.episodes}
         failed = sum(calls.values(), FailedCalls())
         if not failed.calls:
-            return Measure(None, "no data: nothing failed")
+            return Measure(None, reason="no data: nothing failed")
         showing = tuple(key for key, each in calls.items() if each.requests > each.calls)
         by = ", ".join(f"{count} {BY_LAYER[layer]}" for layer, count in failed.repeated_by.items())
         counted = f"{failed.calls} failed call{'s' if failed.calls != 1 else ''}"
         again = f"; sent again: {by}" if by else ", none sent again"
         why = f"{failed.requests} requests for {counted}{again}"
         if not failed.whole or arm.valid.missing > 0:
-            return Measure(Bounds(1, math.inf), f"{_HIDDEN} all requests ({why})", showing)
+            reason = f"{_HIDDEN} all requests ({why})"
+            return Measure(Bounds(1, math.inf), "", showing, reason=reason)
         sums = {key: (float(each.requests), float(each.calls)) for key, each in calls.items()}
         factor = failed.requests / failed.calls
         estimate = Mean(sums, terms.population, lowest=self.low)
-        return Measure(exactly(factor), f"{factor:.3g} ({why})", showing, estimate=estimate)
+        return Measure(exactly(factor), f"({why})", showing, estimate=estimate)
 
 
 def _from(known: float, is_open: bool) -> Bounds:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -357,7 +358,7 @@ def best_case(name: str, keys: Sequence[str], population: Population) -> Measure
     """The measure of episodes with these keys of which each is as good as it can be."""
     figure = figure_named(name)
     estimate = figure.estimator.at_best(figure, keys, population) if figure else None
-    return Measure(exactly(len(keys) if name in ("success", "all") else 0), "", estimate=estimate)
+    return Measure(exactly(len(keys) if name in ("success", "all") else 0), estimate=estimate)
 
 
 def known_names(*, with_control: bool) -> tuple[str, ...]:
@@ -375,7 +376,11 @@ _TERMS = Terms()
 def measures_of(arm: ArmFacts, terms: Terms = _TERMS, passes: Iterable[str] = ()) -> dict[str, Measure]:
     """All measures of an arm, by name; of pass^k and pass@k these."""
     rows = [*FIGURES.values(), *(row for name in passes if (row := figure_named(name)))]
-    return {row.name: row.estimator.measure(row, arm, terms) for row in rows}
+    return {row.name: _in_terms(row, row.estimator.measure(row, arm, terms), terms) for row in rows}
+
+
+def _in_terms(row: Figure, measure: Measure, terms: Terms) -> Measure:
+    return replace(measure, unit=row.unit, error=terms.error)
 
 
 def against_control(
@@ -383,8 +388,10 @@ def against_control(
 ) -> dict[str, Measure]:
     """The measures of an arm, those of its control as ``control_NAME``, and the paired differences."""
     measures = {**measured, **{f"{_CONTROL}{name}": measure for name, measure in control.items()}}
-    rises = AGAINST_CONTROL.items()
-    return measures | {name: row.estimator.against(row, measured, control, terms) for name, row in rises}
+    return measures | {
+        name: _in_terms(row, row.estimator.against(row, measured, control, terms), terms)
+        for name, row in AGAINST_CONTROL.items()
+    }
 
 
 def outcomes_in(arm: ArmFacts) -> Outcomes:
@@ -394,6 +401,5 @@ def outcomes_in(arm: ArmFacts) -> Outcomes:
 
 def success_text(outcomes: Mapping[str, str], terms: Terms) -> str:
     """The success rate of these episodes, as the result of an arm has it."""
-    return by.rate_text(
-        Rate({key: _success_of(each) for key, each in outcomes.items()}, terms.population), terms
-    )
+    rate = Rate({key: _success_of(each) for key, each in outcomes.items()}, terms.population)
+    return replace(by.measure_of_rate(rate), error=terms.error).text

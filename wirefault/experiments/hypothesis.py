@@ -235,10 +235,10 @@ class Claim:
             return measure.text
         share = error / len(self._estimated)
         interval = measure.estimate.interval(share)
-        low, high = (in_unit(float(end), unit_of(name)) for end in (interval.low, interval.high))
+        low, high = (in_unit(float(end), measure.unit) for end in (interval.low, interval.high))
         ends = f"{low} to {high}" if math.isfinite(interval.high) else f"{low} or more"
         sure = f"{percent(round(1 - 2 * share, 6))} interval {ends}"
-        return f"{measure.figure or measure.text}, {sure}, n = {measure.estimate.n}"
+        return f"{measure.figure}, {sure}, n = {measure.estimate.n}"
 
 
 def none_failed_in(passed: int, error: float) -> str:

@@ -53,7 +53,7 @@ class RunCost(Struct, frozen=True):
     episodes: int
     workers: int
     estimates: Mapping[str, Mapping[str, float]] = {}
-    """By arm: success rate and cost per episode, where known."""
+    """By arm: its measures, where known."""
 
 
 class _StoredCheck(Struct, frozen=True):
@@ -63,9 +63,13 @@ class _StoredCheck(Struct, frozen=True):
     measured: dict[str, str]
 
 
+class _StoredMeasure(Struct, frozen=True):
+    estimate: float | None = None
+
+
 class _StoredArm(Struct, frozen=True):
     arm: str
-    estimates: dict[str, float] = {}
+    measures: dict[str, _StoredMeasure] = {}
 
 
 class StoredVerdict(Struct, frozen=True):
@@ -192,7 +196,12 @@ def last_run_of(logs: Path, title: str) -> RunCost | None:
         except (OSError, ValueError):  # from another version, or interrupted
             continue
         if verdict.title == title and verdict.timing and verdict.timing.episodes:
-            estimates = {arm.arm: arm.estimates for arm in verdict.arms}
+            estimates = {
+                arm.arm: {
+                    name: each.estimate for name, each in arm.measures.items() if each.estimate is not None
+                }
+                for arm in verdict.arms
+            }
             timing = verdict.timing
             return RunCost(experiment_id, timing.seconds, timing.episodes, timing.workers, estimates)
     return None

@@ -1,36 +1,106 @@
-"""One measure of an arm, and the texts of figures in their units. Pure."""
+"""One measure of an arm as numbers, and the only texts that are made of them. Pure."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
-from wirefault.experiments.estimates import Estimate, Terms
+from wirefault.experiments.estimates import Estimate, Rate, Terms
 from wirefault.experiments.expression import Bounds
+from wirefault.experiments.means import MeanDifference
 from wirefault.stats.rates import percent
 
 Unit = Literal["share", "s", "USD", "tokens", ""]
 """A share is from 0 to 1; a count has an empty unit."""
+_ERROR = Terms().error
 
 
 @dataclass(frozen=True)
 class Measure:
-    """``bounds`` is None without data. ``text`` is for people; ``episodes`` are the keys that show it.
-
-    ``why``: what shows it, where the figure alone does not.
-    """
+    """``bounds`` are the lowest and highest value that the data leave open; None without data."""
 
     bounds: Bounds | None
-    text: str
+    note: str = ""
+    """What is behind the value, such as ``(2 of 4 calls)``."""
     episodes: tuple[str, ...] = ()
+    """The keys that show it."""
     why: str = ""
+    """What shows it, where the figure alone does not."""
     estimate: Estimate | None = None
     """Only of a rate, a mean, a percentile or a difference."""
-    figure: str = ""
-    """The text without its interval, where that has one."""
+    rate: Rate | None = None
+    """Of a known count: the share of the episodes that it counts."""
+    reason: str = ""
+    """Why it has no value, or no bounds that say anything."""
     reached: tuple[str, ...] = ()
     """The episodes that a fault reached, of a measure over these."""
+    with_interval: bool = False
+    """Whether ``text`` has the interval instead of the note."""
+    unit: Unit = ""
+    error: float = _ERROR
+    """Of the interval, on each side."""
+
+    @property
+    def value(self) -> float:
+        """The figure; nan without data, and where the data leave several values."""
+        known = self.bounds is not None and self.bounds.low == self.bounds.high
+        return float(self.bounds.low) if self.bounds is not None and known else math.nan
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """With the confidence of the experiment; None without an estimate or data."""
+        return _ends(self.estimate, self.error) if self.bounds is not None else None
+
+    @property
+    def rate_interval(self) -> tuple[float, float] | None:
+        """Of the rate of a count; None without one."""
+        return _ends(self.rate, self.error)
+
+    @property
+    def n(self) -> int:
+        """The units behind the interval, or the episodes of a count; 0 where nothing is known."""
+        counted = self.estimate or self.rate
+        return counted.n if counted is not None else 0
+
+    @property
+    def figure(self) -> str:
+        """For people, with its note: ``90 % (18 of 20)``."""
+        if self.bounds is None or self.reason:
+            return self.reason or "no data"
+        plus = "+" if isinstance(self.estimate, MeanDifference) and self.value > 0 else ""
+        return f"{plus}{bounds_text(self.bounds, self.unit)}{f' {self.note}' if self.note else ''}"
+
+    @property
+    def text(self) -> str:
+        """For people, of a rate and a count with the interval: ``90 % [68.3 %, 98.8 %]``."""
+        if self.bounds is None or not (self.with_interval or self.rate):
+            return self.figure
+        value = bounds_text(self.bounds, self.unit) if self.with_interval else self.figure
+        ends = self.interval if self.with_interval else self.rate_interval
+        return f"{value} {interval_text(ends, 'share')}" if ends else value
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers, with null for what is not known; of a count also the rate."""
+        numbers = _numbers(self.value, self.interval, self.n)
+        bounds = self.bounds and [finite(self.bounds.low), finite(self.bounds.high)]
+        whole = {"unit": self.unit, **numbers, "bounds": bounds, "note": self.reason or self.note}
+        if self.rate is None:
+            return whole
+        return whole | {"rate": _numbers(self.rate.value, self.rate_interval, self.rate.n)}
+
+
+def _ends(estimate: Estimate | None, error: float) -> tuple[float, float] | None:
+    if estimate is None or not estimate.n:
+        return None
+    interval = estimate.interval(error)
+    return float(interval.low), float(interval.high)
+
+
+def _numbers(value: float | None, interval: tuple[float, float] | None, n: int) -> dict[str, Any]:
+    low, high = map(finite, interval or (None, None))
+    return {"estimate": finite(value), "low": low, "high": high, "n": n}
 
 
 class Number(float):
@@ -47,27 +117,17 @@ class Number(float):
     interval: tuple[float, float] | None
     """With the confidence of the experiment, of a rate, a mean, a percentile or a difference."""
     n: int
-    """Of the interval; 0 without one."""
+    """Of the interval; of a count the episodes; else 0."""
     text: str
 
     @classmethod
-    def of(cls, name: str, unit: Unit, measure: Measure, terms: Terms) -> Number:
+    def of(cls, name: str, measure: Measure) -> Number:
         """The number of a measure."""
-        bounds, estimate = measure.bounds, measure.estimate
-        known = bounds is not None and bounds.low == bounds.high
-        number = cls(float(bounds.low) if bounds is not None and known else math.nan)
-        within = estimate.interval(terms.error) if estimate is not None and bounds is not None else None
-        number.name, number.unit, number.text = name, unit, measure.text
+        number, bounds = cls(measure.value), measure.bounds
+        number.name, number.unit, number.text = name, measure.unit, measure.text
         number.bounds = (float(bounds.low), float(bounds.high)) if bounds is not None else None
-        number.interval = (float(within.low), float(within.high)) if within is not None else None
-        number.n = estimate.n if estimate is not None else 0
+        number.interval, number.n = measure.interval, measure.n
         return number
-
-    def as_json(self) -> dict[str, Any]:
-        """With null for what is not known."""
-        low, high = map(finite, self.interval or (None, None))
-        ends = {"value": finite(self), "low": low, "high": high, "n": self.n, "text": self.text}
-        return {"name": self.name, "unit": self.unit, **ends}
 
     def __str__(self) -> str:
         return self.text
@@ -96,7 +156,6 @@ def bounds_text(bounds: Bounds, unit: Unit = "") -> str:
     return f"{low} or more" if bounds.high == math.inf else f"{low} to {high}"
 
 
-def interval_text(estimate: Estimate, terms: Terms, unit: Unit) -> str:
+def interval_text(ends: tuple[float, float], unit: Unit) -> str:
     """``[12 %, 34 %]``."""
-    interval = estimate.interval(terms.error)
-    return f"[{in_unit(float(interval.low), unit)}, {in_unit(float(interval.high), unit)}]"
+    return f"[{in_unit(ends[0], unit)}, {in_unit(ends[1], unit)}]"

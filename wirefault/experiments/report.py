@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import views_in
-from wirefault.experiments.figures import unit_of
 from wirefault.experiments.measure import Number
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.recorded import harm_beside_verdict
@@ -75,7 +73,6 @@ class ArmReport:
 
     result: ArmResult
     episodes: Sequence[EpisodeReport]
-    terms: Terms
 
     @property
     def name(self) -> str:
@@ -85,10 +82,7 @@ class ArmReport:
     @property
     def measures(self) -> Mapping[str, Number]:
         """Each measure as a number, which prints as its text with the interval."""
-        measures = self.result.measures
-        return {
-            name: Number.of(name, unit_of(name), measure, self.terms) for name, measure in measures.items()
-        }
+        return {name: Number.of(name, measure) for name, measure in self.result.measures.items()}
 
 
 @dataclass(frozen=True)
@@ -126,10 +120,9 @@ class ExperimentReport:
     @cached_property
     def arms(self) -> Mapping[str, ArmReport]:
         """The arms that were run, by name."""
-        planned, terms = {arm.name: arm for arm in self.result.plan.arms}, self.result.plan.terms
+        planned = {arm.name: arm for arm in self.result.plan.arms}
         return {
-            arm.name: ArmReport(arm, tuple(self._episodes(planned[arm.name])), terms)
-            for arm in self.result.arms
+            arm.name: ArmReport(arm, tuple(self._episodes(planned[arm.name]))) for arm in self.result.arms
         }
 
     @property

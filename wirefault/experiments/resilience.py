@@ -10,9 +10,9 @@ from typing import Any
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Terms, prompt_of
-from wirefault.experiments.figures import ADDED, PER_EPISODE, SLOWDOWN, unit_of
+from wirefault.experiments.figures import ADDED, PER_EPISODE, SLOWDOWN
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.measure import Measure, Number
+from wirefault.experiments.measure import Measure
 from wirefault.stats.reliability import ErrorBudget, Outage, ReliabilityTable, grouped_figures
 
 _WITHOUT_FAULT = "none known"
@@ -24,8 +24,8 @@ class Cost:
     """A cost per episode, and its paired rise against the control."""
 
     name: str
-    figure: Number
-    added: Number | None
+    figure: Measure
+    added: Measure | None
     """None without a control."""
 
 
@@ -78,7 +78,7 @@ class Resilience:
         return [cost for cost in costs if PER_EPISODE[cost.name].rare or cost.added is not None]
 
     @cached_property
-    def amplification(self) -> Number:
+    def amplification(self) -> Measure:
         """Requests for each logical call whose first request failed."""
         return self._figure("amplification")
 
@@ -138,7 +138,7 @@ class Resilience:
         return [budget for each in statements if (budget := self._budget(each.text)) is not None]
 
     @cached_property
-    def quality(self) -> list[tuple[str, Number]]:
+    def quality(self) -> list[tuple[str, Measure]]:
         """The parts of recovery quality, in the episodes that a fault reached; they have no sum."""
         return [(part, self._figure(name)) for part, name in _RECOVERY_QUALITY.items()]
 
@@ -146,8 +146,8 @@ class Resilience:
         """One JSON object; figures that are not known are null."""
         return {
             "cost_of_faults": [
-                {**cost.figure.as_json(), "added": cost.added.as_json() if cost.added is not None else None}
-                for cost in self.costs
+                {"name": each.name, **each.figure.as_json(), "added": each.added and each.added.as_json()}
+                for each in self.costs
             ],
             "amplification": self.amplification.as_json(),
             "recovery": {
@@ -177,12 +177,11 @@ class Resilience:
     def _group(self, episode: str) -> str:
         return episode if self.terms.population == "these" else prompt_of(episode)
 
-    def _added(self, name: str) -> Number | None:
+    def _added(self, name: str) -> Measure | None:
         return self._figure(f"{ADDED}{name}") if f"{ADDED}{name}" in self.measures else None
 
-    def _figure(self, name: str) -> Number:
-        measure = self.measures.get(name, Measure(None, "no data: no control to compare with"))
-        return Number.of(name, unit_of(name), measure, self.terms)
+    def _figure(self, name: str) -> Measure:
+        return self.measures.get(name, Measure(None, reason="no data: no control to compare with"))
 
     def _budget(self, text: str) -> Budget | None:
         [statement] = parse_statements(text)

@@ -131,6 +131,7 @@ class ExperimentResult:
             "description": self.plan.experiment.description,
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,
+            "confidence": self.plan.terms.confidence,
             "verdict": judged.verdict if judged else word,
             "because": judged.because if judged else without,
             "rollback": self.rollback or None,
@@ -145,26 +146,17 @@ class ExperimentResult:
                     "reruns": list(arm.reruns),
                     "differences": [finding.as_json() for finding in arm.differences],
                     "claims": asdict(arm.claims),
-                    "measures": {name: measure.text for name, measure in arm.measures.items()},
-                    "estimates": _estimates(arm),
+                    "measures": {name: measure.as_json() for name, measure in arm.measures.items()},
                     "resilience": arm.resilience.as_json() if arm.resilience else None,
                 }
                 for arm in self.arms
             ],
             "effects": [asdict(effect) for effect in self.effects],
             "surface": [asdict(cell) for cell in surface_cells(self.plan, self.arms)],
-            "levels": list(level_rows(self.plan, self.arms)),
+            "levels": level_rows(self.plan, self.arms),
             "level_answers": [asdict(each) for each in self.level_answers],
             "not_reproducible_because": obstacles_in(self),
         }
-
-
-def _estimates(arm: ArmResult) -> dict[str, float]:
-    """Success rate and cost per episode where exactly known, to plan the next run."""
-    bounds = {name: arm.measures[name].bounds for name in ("success_rate", "cost") if name in arm.measures}
-    return {
-        name: float(each.low) for name, each in bounds.items() if each is not None and each.low == each.high
-    }
 
 
 def judged_again(saved: SavedExperiment) -> ExperimentResult:

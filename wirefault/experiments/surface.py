@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.experiment import AFTER
+from wirefault.experiments.measure import Measure
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, pass_name
 from wirefault.experiments.tries import OverTries
 from wirefault.experiments.verdict import NO_FAULT_REACHED, ArmResult, Check, Judged
@@ -135,15 +136,21 @@ def _answer(arm: str, states: Mapping[float, LevelState]) -> LevelAnswer:
     return LevelAnswer(arm, last_held, first_deviated, between)
 
 
-def level_rows(plan: ExperimentPlan, results: Sequence[ArmResult]) -> Iterator[dict[str, Any]]:
-    """Yield a row with the measures of each level that was run."""
+def level_measures(
+    plan: ExperimentPlan, results: Sequence[ArmResult]
+) -> Iterator[tuple[PlannedArm, Mapping[str, Measure]]]:
+    """Yield the arm of each level that was run, with some of its measures."""
     completed = {arm.name: arm for arm in results}
     for arm in plan.leveled:
         result = completed.get(arm.name)
         if result is not None and not result.failure:
-            yield {
-                "arm": arm.unleveled_name,
-                "level": arm.level,
-                "capped": list(arm.capped),
-                **{name: result.measures[name].text for name in _LEVEL_MEASURES},
-            }
+            yield arm, {name: result.measures[name] for name in _LEVEL_MEASURES}
+
+
+def level_rows(plan: ExperimentPlan, results: Sequence[ArmResult]) -> list[dict[str, Any]]:
+    """A row with the numbers of each level that was run."""
+    return [
+        {"arm": arm.unleveled_name, "level": arm.level, "capped": list(arm.capped)}
+        | {name: measure.as_json() for name, measure in measures.items()}
+        for arm, measures in level_measures(plan, results)
+    ]

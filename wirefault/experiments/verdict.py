@@ -331,7 +331,7 @@ def _decided(arm: str, text: str, decision: Decision, measures: Mapping[str, Mea
 
 def _check(arm: str, statement: Statement, measures: Mapping[str, Measure], terms: Terms) -> Check:
     text, names = statement.text, statement.expression.names
-    measured = {name: measures[name].figure or measures[name].text for name in names}
+    measured = {name: measures[name].figure for name in names}
     truth = statement.expression.holds(
         {name: bounds for name, measure in measures.items() if (bounds := measure.bounds) is not None}
     )

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wirefault.experiments.measure import Number, in_unit
+from wirefault.experiments.measure import Measure, in_unit
 from wirefault.experiments.resilience import Recovery, Resilience
 from wirefault.experiments.verdict import ArmResult
 from wirefault.report.tables import new_table, one_line
@@ -83,7 +83,7 @@ def _costs(arms: _Arms) -> tuple[Table, str]:
     )
 
 
-def figure_text(figure: Number) -> str:
+def figure_text(figure: Measure) -> str:
     """Return a figure with its interval and n, on one line."""
     if figure.interval is None or not any(map(math.isfinite, figure.interval)):
         return one_line(figure.text)

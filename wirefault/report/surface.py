@@ -10,7 +10,7 @@ from rich.text import Text
 
 from wirefault.experiments.plan import pass_name
 from wirefault.experiments.run_experiment import ExperimentResult
-from wirefault.experiments.surface import Cell, LevelAnswer, level_rows, surface_cells
+from wirefault.experiments.surface import Cell, LevelAnswer, level_measures, surface_cells
 from wirefault.report.tables import new_table
 from wirefault.stats.rates import percent
 
@@ -51,15 +51,19 @@ def _cell_text(cell: Cell) -> str:
 
 def level_figures(result: ExperimentResult) -> Iterator[Figures]:
     """Yield a row per level, and how far the hypothesis held; nothing without levels."""
-    rows = list(level_rows(result.plan, result.arms))
+    rows = list(level_measures(result.plan, result.arms))
     if rows:
-        measures = [name for name in rows[0] if name not in ("arm", "level", "capped")]
         texts = [
-            (row["arm"], f"{row['level']:g}", *(row[name] for name in measures), ", ".join(row["capped"]))
-            for row in rows
+            (
+                arm.unleveled_name,
+                f"{arm.level:g}",
+                *(each.text for each in row.values()),
+                ", ".join(arm.capped),
+            )
+            for arm, row in rows
         ]
         lines = [level_line(answer) for answer in result.level_answers]
-        yield Figures("fault levels", ("arm", "level", *measures, "always"), texts, lines)
+        yield Figures("fault levels", ("arm", "level", *rows[0][1], "always"), texts, lines)
 
 
 def level_line(answer: LevelAnswer) -> str:

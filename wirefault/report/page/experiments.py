@@ -307,16 +307,15 @@ def _rate_interval(seen: _Seen, check: Check, outcome: str) -> list[str]:
     """Return the interval of an outcome's rate; nothing where the arm has none of it."""
     arm = seen.arm(check.arm)
     measure = arm.measures.get(outcome) if arm else None
-    _, bracket, interval = measure.text.partition(" [") if measure else ("", "", "")
-    if arm is None or not bracket:
+    ends = measure.rate_interval if measure else None
+    if arm is None or measure is None or ends is None:
         return []
     at = ("arms", seen.result.arms.index(arm), "measures", outcome)
     sure = Figure(percent(seen.saved.plan.terms.confidence), "figures", "confidence")
-    rates = Figure(interval.rstrip("]").replace(", ", " to "), *at)
+    rates = Figure(" to ".join(map(percent, ends)), *at, "rate")
     of_all = any(not each.judged.faults for each in seen.by_arm.get(check.arm, ()))
     note = "; it counts episodes that no fault reached, too" if of_all else ""
-    rate = Figure(measure.text.partition(" [")[0], *at) if measure else ""
-    return [" Its rate: ", rate, ", ", sure, " interval ", rates, f"{note}."]
+    return [" Its rate: ", Figure(measure.figure, *at), ", ", sure, " interval ", rates, f"{note}."]
 
 
 def _in_control(seen: _Seen, check: Check) -> list[str]:
@@ -330,7 +329,7 @@ def _in_control(seen: _Seen, check: Check) -> list[str]:
     for name in names:
         word = name.replace("_", " ") if name in OUTCOMES else name
         measure = control.measures[name]
-        figures.append(Phrase(f"{word} ", Figure(measure.figure or measure.text, *at, name)))
+        figures.append(Phrase(f"{word} ", Figure(measure.figure, *at, name)))
     return [" Without faults (control): ", joined("; ", figures), "."] if figures else []
 
 
