@@ -45,6 +45,27 @@ def findings_by_question(result: dict[str, Any]) -> dict[str, str]:
     return {each["question"]: each["finding"] for each in result["answers"] if each["status"] == "finding"}
 
 
+def findings_elsewhere(folder: Path, name: str) -> tuple[int, ...]:
+    """The number of an audit's findings by a baseline's list and measure, ``report`` and ``compare``."""
+    out = wirefault(folder, environ_in(folder), "baseline", "accept", name).stdout
+    accepted = json.loads((folder / "wirefault.baseline.json").read_text())
+    [arm] = accepted["side"]["arms"].values()
+    assert f"{len(accepted['findings'])} findings accepted" in out
+    reported = wirefault(folder, environ_in(folder), "report", name).stdout
+    differs = {**accepted, "side": {**accepted["side"], "arms": {"": {**arm, "measures": {"findings": "-"}}}}}
+    (folder / "other.json").write_text(json.dumps(differs))
+    words = ["compare", "--baseline", "other.json", name, "--json"]
+    compared = json.loads(wirefault(folder, environ_in(folder), *words).stdout)
+    [measures] = [each["measures"] for each in compared["arms"]]
+    counts = re.findall(r"^(?:harmful|risky|wasteful) +(\d+) ", reported, re.MULTILINE)
+    return (
+        len(accepted["findings"]),
+        int(arm["measures"]["findings"]),
+        sum(map(int, counts)),
+        int(measures["findings"][1]),
+    )
+
+
 def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> None:
     before = len(servers.orders)
     code, result, _ = audit(tmp_path, servers, "careless")
@@ -67,6 +88,8 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     assert page.startswith("## Wirefault: harm found\n") and f" {harmful} HARM, " in " ".join(page.split())
     listed = wirefault(tmp_path, environ_in(tmp_path), "list")
     assert "signed" in listed.stdout and re.search(r"\bharm\b", listed.stdout)
+    counted = sum(1 + len(each["also"]) for each in result["answers"] if each["status"] == "finding")
+    assert findings_elsewhere(tmp_path, result["experiment"]) == (counted,) * 4
 
 
 def test_claim_after_lasting_failure_and_storm_are_found_by_default(tmp_path: Path, servers: Servers) -> None:

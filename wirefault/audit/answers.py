@@ -420,6 +420,11 @@ class Answer:
         return list(others.values())
 
     @property
+    def seen(self) -> list[Seen]:
+        """Its findings, one of each rule, the worst first."""
+        return [self.worst, *self.others] if self.worst else []
+
+    @property
     def times(self) -> tuple[int, int]:
         """In how many runs the worst finding was seen, and of how many."""
         worst = self.worst

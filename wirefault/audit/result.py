@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from wirefault.audit.answers import Answer, CleanRuns, RunView, Seen, read_faulted, read_run
-from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, load_options
+from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, is_audit, load_options
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
@@ -66,7 +66,8 @@ class AuditResult:
             return UNKNOWN
         if dry_run:
             return 0
-        known = bool(self.answers) and all(answer.status != "unknown" for answer in self.answers)
+        answered = [answer for answer in self.answers if answer.status != "unknown"]
+        known = len(answered) == len(self.asks)
         return ending((each.worst.severity for each in self.answers if each.worst), fail_on, known=known)
 
 
@@ -110,7 +111,33 @@ def audit_findings(saved: SavedExperiment) -> dict[str, list[Finding]]:
         for answer in read_audit(saved).answers
         for number, run in enumerate(answer.runs, start=1)
     }
-    return {key: [_finding(seen, ask, key) for seen in run.seen] for key, (ask, run) in runs.items()}
+    return {key: [as_finding(seen, ask, key) for seen in run.seen] for key, (ask, run) in runs.items()}
+
+
+def findings_if_audit(saved: SavedExperiment | None) -> dict[str, list[Finding]] | None:
+    """Return an audit's findings by episode; None if the findings of its runs count.
+
+    They count in any other recording, and if the clean runs did not complete.
+    """
+    if saved is None or not is_audit(saved):
+        return None
+    try:
+        return audit_findings(saved)
+    except InputError:
+        return None
+
+
+def answer_findings(saved: SavedExperiment) -> list[Finding]:
+    """Return the findings as the audit counts them: one of each question and rule, where it was seen."""
+    return [
+        as_finding(seen, answer.ask, question_key(answer.ask, 1 + _place(answer, seen)))
+        for answer in read_audit(saved).answers
+        for seen in answer.seen
+    ]
+
+
+def _place(answer: Answer, seen: Seen) -> int:
+    return next(place for place, run in enumerate(answer.runs) if seen in run.seen)
 
 
 def recorded_ending(saved: SavedExperiment, fail_on: FailOn) -> int:
@@ -121,7 +148,8 @@ def recorded_ending(saved: SavedExperiment, fail_on: FailOn) -> int:
         return UNKNOWN
 
 
-def _finding(seen: Seen, ask: Ask, episode: str) -> Finding:
+def as_finding(seen: Seen, ask: Ask, episode: str) -> Finding:
+    """Return it as a finding of a run, whose sentence names the call."""
     is_about_call = seen.text.startswith("it ") and not seen.text.startswith("it happened once")
     text = f"{ask.call.text} {seen.text[3:]}" if is_about_call else seen.text
     evidence = tuple(id.rpartition("/")[2] for id in seen.evidence)

@@ -34,17 +34,16 @@ def accept_command(run: str, file: Path | None, out: Path | None) -> None:
     Later, `wirefault compare --baseline FILE RUN` fails on what is worse or new.
     """
     from wirefault.experiments.baseline import BASELINE_FILE, accepted, read_baseline, write_baseline
-    from wirefault.experiments.compare import side_of
     from wirefault.experiments.recorded import open_recording
     from wirefault.judging.summary import counted
-    from wirefault.report.known_findings import known_findings
+    from wirefault.report.known_findings import compared_side, known_findings
 
     environ = environ_below(out)
     recording = open_recording(logs_in(environ), run, environ)
     target = file or BASELINE_FILE
     before = {each.key for each in read_baseline(target).findings} if target.exists() else None
     title = recording.experiment.plan.experiment.title if recording.experiment else ""
-    baseline = accepted(side_of(recording), known_findings(recording), title, datetime.now(UTC))
+    baseline = accepted(compared_side(recording), known_findings(recording), title, datetime.now(UTC))
     if incomplete := [name or "the run" for name, arm in baseline.side.arms.items() if not arm.completed]:
         raise InputError(f"{incomplete[0]} did not run to its end; accept a recording that did")
     write_baseline(baseline, target)

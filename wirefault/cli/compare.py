@@ -63,9 +63,9 @@ def compare_command(
     that is unknown. With --fail-on, or with --baseline FILE and one RUN, its conditions decide instead.
     """
     from wirefault.experiments.baseline import gate, read_baseline, read_fail_on
-    from wirefault.experiments.compare import compare, side_of
+    from wirefault.experiments.compare import compare
     from wirefault.report.comparison import comparison_json, print_comparison, print_gate
-    from wirefault.report.known_findings import known_findings
+    from wirefault.report.known_findings import compared_side, known_findings
     from wirefault.report.terminal import plain_console
 
     if (baseline is None) == (second is None):
@@ -75,7 +75,7 @@ def compare_command(
     recordings = {"second": recording_named(second or first, out)}
     if accepted is None:
         recordings = {"first": recording_named(first, out), **recordings}
-    sides = [side_of(each, arms) for each in recordings.values()]
+    sides = [compared_side(each, arms) for each in recordings.values()]
     compared = compare(accepted.side if accepted else sides[0], sides[-1], arms)
     gated = None
     if accepted is not None or fail_on is not None:

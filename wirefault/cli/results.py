@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -115,12 +114,12 @@ def show_run(
 def _with_audit_findings(saved: SavedExperiment, summary: Summary) -> Summary:
     """Replace the findings by those of an audit, whose clean runs are its control."""
     from wirefault.audit.options import is_audit
-    from wirefault.audit.result import audit_findings
+    from wirefault.audit.result import answer_findings
 
     if not is_audit(saved):
         return summary
     try:
-        return replace(summary, findings=list(chain(*audit_findings(saved).values())))
+        return replace(summary, findings=answer_findings(saved))
     except InputError:  # its clean runs did not complete
         return summary
 

@@ -39,7 +39,7 @@ def show_command(
     are listed. A question can come alone: wirefault show q07 is q07 of the newest audit, but for dry runs.
     """
     from wirefault.audit.options import is_audit
-    from wirefault.audit.result import audit_findings
+    from wirefault.audit.result import findings_if_audit
     from wirefault.judging.ending import run_word
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
@@ -66,9 +66,8 @@ def show_command(
         timeline = timeline_of(recorded.run_of(key), key, recorded.control.get(key))
     except ValueError as error:
         raise InputError(str(error)) from None
-    if recording.experiment is not None and is_audit(recording.experiment):
-        findings = audit_findings(recording.experiment).get(key)  # the clean runs are its control
-        timeline = timeline if findings is None else replace(timeline, findings=findings)
+    if (audited := findings_if_audit(recording.experiment)) is not None:  # the clean runs are its control
+        timeline = replace(timeline, findings=audited.get(key, timeline.findings))
     if as_json:
         print_object({**timeline.as_json(), "evidence": evidence.as_json()})
     else:
@@ -82,12 +81,10 @@ def show_command(
 
 def _findings_of(recording: Recording, recorded: RecordedArm) -> list[Finding]:
     """Return the findings of all episodes; in an audit, of the runs with a fault."""
-    from wirefault.audit.options import is_audit
-    from wirefault.audit.result import audit_findings
+    from wirefault.audit.result import findings_if_audit
 
-    if recording.experiment is not None and is_audit(recording.experiment):
-        return list(chain(*audit_findings(recording.experiment).values()))
-    return recorded.summary.findings
+    audited = findings_if_audit(recording.experiment)
+    return recorded.summary.findings if audited is None else list(chain(*audited.values()))
 
 
 def _list_episodes(recorded: RecordedArm, findings: Sequence[Finding], *, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -120,11 +120,17 @@ def result_of(outcome: Outcome, severities: Iterable[str], *, ended: bool) -> Re
 
 
 def remembered_episodes(
-    judgement: RunJudgement, run_id: str, source: str, arm: str = "", twin_arm: str = ""
+    judgement: RunJudgement,
+    run_id: str,
+    source: str,
+    arm: str = "",
+    twin_arm: str = "",
+    audited: Mapping[str, Sequence[Finding]] | None = None,
 ) -> Iterator[Episode]:
     """The episodes of a judged run, without those in which the lab failed.
 
-    ``source``, ``arm``, ``twin_arm``: see ``Episode``.
+    ``source``, ``arm``, ``twin_arm``: see ``Episode``. ``audited``: an audit's findings, by episode, which
+    count instead of the run's.
     """
     subject = subject_name(judgement.started, judgement.events)
     models, planned = _model_names(judgement), _planned_parameters(judgement.started)
@@ -133,7 +139,8 @@ def remembered_episodes(
     for finding in judgement.findings:
         by_episode[finding.episode].append(finding)
     for judged in judgement.episodes:
-        trace, findings = judgement.traces[judged.episode], by_episode[judged.episode]
+        trace = judgement.traces[judged.episode]
+        findings = by_episode[judged.episode] if audited is None else audited.get(judged.episode, ())
         ended = any(isinstance(event, EpisodeJudged) for event in trace.events)
         result = result_of(judged.outcome, (each.severity for each in findings), ended=ended)
         if result is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from wirefault.audit.result import findings_if_audit
 from wirefault.core.errors import UserError
 from wirefault.experiments.archive import archived_names, extracted
 from wirefault.experiments.arms import ArmFacts
@@ -13,6 +14,7 @@ from wirefault.experiments.index import lone_runs, saved_ids
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.repeated import by_control
 from wirefault.experiments.saved import SavedExperiment, load_saved
+from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.judge import judge_run
 from wirefault.memory.episodes import Episode, remembered_episodes
@@ -66,23 +68,32 @@ def _episodes_below(
 
 def _experiment_episodes(saved: SavedExperiment, skipped: dict[str, str]) -> Iterator[Episode]:
     saved.facts.keeps_judgements = True
+    audited = findings_if_audit(saved)
     for arm in saved.plan.arms:
         run_ids = saved.run_ids(arm)
         if not run_ids:
             continue
         for run_id in run_ids:
             try:
-                yield from run_episodes(saved, arm, run_id)
+                yield from run_episodes(saved, arm, run_id, audited)
             except (HistoryError, OSError, ValueError) as error:  # its other runs are read
                 skipped[run_id] = " ".join(str(error).split())
 
 
-def run_episodes(saved: SavedExperiment, arm: PlannedArm, run_id: str) -> list[Episode]:
-    """The episodes that the arm counts from this run of it. Raises as ``read_run`` does."""
+def run_episodes(
+    saved: SavedExperiment,
+    arm: PlannedArm,
+    run_id: str,
+    audited: Mapping[str, Sequence[Finding]] | None = None,
+) -> list[Episode]:
+    """The episodes that the arm counts from this run of it. Raises as ``read_run`` does.
+
+    ``audited``: an audit's findings, by episode.
+    """
     facts = saved.facts_of(arm)
     judgement = saved.facts.judgement(run_id).by_control({} if arm.is_control else by_control(facts))
     twin = _twin_arm(saved, arm)
-    episodes = remembered_episodes(judgement, run_id, saved.experiment_id, arm.name, twin)
+    episodes = remembered_episodes(judgement, run_id, saved.experiment_id, arm.name, twin, audited)
     return [each for each in episodes if _counts(each, facts)]
 
 

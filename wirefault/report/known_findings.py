@@ -1,12 +1,18 @@
-"""The findings of a recording, each with the call that shows it, so that two recordings can be matched."""
+"""The findings of a recording, each with the call that shows it, so that two recordings can be matched.
+
+An audit's clean runs decide what is a finding, so its findings are those of its answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from wirefault.audit.options import is_audit
-from wirefault.audit.result import read_audit
+from wirefault.audit.result import as_finding, read_audit
+from wirefault.core.errors import InputError
 from wirefault.experiments.baseline import KnownFinding
+from wirefault.experiments.compare import Side, side_of
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.experiments.saved import SavedExperiment
@@ -23,6 +29,21 @@ def known_findings(recording: Recording, arms: Collection[str] = ()) -> list[Kno
     return list(unique.values())
 
 
+def compared_side(recording: Recording, arms: Sequence[str] = ()) -> Side:
+    """Return the side to compare. Raises ``InputError`` for unknown and unreadable arms."""
+    side, saved = side_of(recording, arms), recording.experiment
+    if saved is None or not is_audit(saved):
+        return side
+    try:
+        count = str(len(known_findings(recording)))
+    except InputError:  # its clean runs did not complete
+        count = "unknown"
+    counted = {
+        name: replace(arm, measures={**arm.measures, "findings": count}) for name, arm in side.arms.items()
+    }
+    return replace(side, arms=counted)
+
+
 def _all_findings(recording: Recording, arms: Collection[str]) -> Iterator[KnownFinding]:
     if recording.experiment is not None and is_audit(recording.experiment):
         yield from _audit_findings(recording.experiment)
@@ -34,9 +55,10 @@ def _all_findings(recording: Recording, arms: Collection[str]) -> Iterator[Known
 
 def _audit_findings(saved: SavedExperiment) -> Iterator[KnownFinding]:
     for answer in read_audit(saved).answers:
-        call = f"{answer.ask.call.key.link} {masked(answer.ask.call.text)}"
-        for seen in filter(None, (answer.worst, *answer.others)):
-            yield KnownFinding(arm="", rule=seen.rule, call=call, severity=seen.severity, text=seen.text)
+        call = f"{answer.ask.call.key.link} {masked(answer.ask.call.text)}, {answer.ask.question.name}"
+        for seen in answer.seen:
+            text = as_finding(seen, answer.ask, "").text
+            yield KnownFinding(arm="", rule=seen.rule, call=call, severity=seen.severity, text=text)
 
 
 def _arm_findings(name: str, arm: RecordedArm) -> Iterator[KnownFinding]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from wirefault.audit.result import findings_if_audit
 from wirefault.experiments.compare import ArmComparison, Change, Comparison
 from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.plan import PLAIN_RUN
@@ -33,7 +35,7 @@ from wirefault.report.page.comparison_cards import (
     repeated_writes,
     worst_text,
 )
-from wirefault.report.page.episode import event_anchor
+from wirefault.report.page.episode import RecordedEpisode, event_anchor
 from wirefault.report.page.parts import (
     Cell,
     Chart,
@@ -71,7 +73,7 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
     arms: list[BothSides] = []
     groups: list[Group] = []
     for arm in comparison.arms:
-        (one, summary), (other, second_summary) = (judged_episodes(_arm_of(r, arm.arm)) for r in recordings)
+        (one, summary), (other, second_summary) = (_judged_episodes(r, arm.arm) for r in recordings)
         summaries.append((summary, second_summary))
         both = BothSides(episodes, (first.id, second.id), _name(arm), arm.arm, (one, other))
         arms.append(both)
@@ -341,6 +343,14 @@ def _differences(arm: ArmComparison) -> dict[str, str]:
             unit = " points" if one[2] == " %" else one[2] or ""
             texts[name] = f"{signed(round(float(other[1]) - float(one[1]), 6))}{unit}"
     return texts
+
+
+def _judged_episodes(recording: Recording, name: str) -> tuple[Mapping[str, RecordedEpisode], Summary]:
+    episodes, summary = judged_episodes(_arm_of(recording, name))
+    findings = findings_if_audit(recording.experiment)
+    if findings is not None:
+        episodes = {key: replace(each, findings=findings.get(key, ())) for key, each in episodes.items()}
+    return episodes, summary
 
 
 def _arm_of(recording: Recording, name: str) -> RecordedArm:

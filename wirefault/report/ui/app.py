@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from wirefault.audit.options import is_audit_id
 from wirefault.core.errors import UserError
 from wirefault.core.sockets import names_loopback
-from wirefault.experiments.compare import compare, side_of
+from wirefault.experiments.compare import compare
 from wirefault.experiments.evidence import Evidence, evidence_of
 from wirefault.experiments.index import (
     ListedRun,
@@ -45,6 +45,7 @@ from wirefault.history.reader import HistoryError
 from wirefault.memory.document import memory_document
 from wirefault.memory.histories import sources_in
 from wirefault.memory.store import Memory
+from wirefault.report.known_findings import compared_side
 from wirefault.report.page.comparisons import comparison_content
 from wirefault.report.page.memory import memory_content
 from wirefault.report.page.parts import PageContent
@@ -164,7 +165,7 @@ class Runs:
 
         def describe() -> PageContent:
             one, other = (open_recording(self.logs, name, self.environ) for name in (first, second))
-            return comparison_content(one, other, compare(side_of(one), side_of(other)))
+            return comparison_content(one, other, compare(compared_side(one), compared_side(other)))
 
         return self._cached((first, second), describe).html
 
