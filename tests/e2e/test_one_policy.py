@@ -465,6 +465,9 @@ def test_interrupted_run_has_the_word_of_its_finding(tmp_path: Path, shop: str) 
     assert running.returncode == 130
     assert words_of(tmp_path) == ["harm found"] * 4
     assert newest(tmp_path).worst == "harmful: write_repeated"
+    for code, limit in ((1, "harmful"), (2, "none")):
+        reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--fail-on", limit)
+        assert reported.returncode == code, reported.stderr
 
 
 # all events in one recording with a control: an experiment of a file, and of a function in place

@@ -72,7 +72,8 @@ def report_command(
 ) -> None:
     """Show an experiment's verdict, computed from its histories. Runs nothing.
 
-    The exit code is the verdict's; of a run without a hypothesis, as of the command that made it.
+    The exit code is the verdict's; of a run without a hypothesis, as of the command that made it, and of one
+    that was interrupted, 1 if it shows something at or above --fail-on, else 2.
     Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
     """
     if (code := _report_tournament(run, out, as_json, junit, html, md)) is not None:
@@ -140,7 +141,7 @@ def _ending(result: ExperimentResult, fail_on: FailOn) -> int:
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import recorded_ending
 
-    if not result.code and is_audit(result.saved):
+    if is_audit(result.saved):
         return recorded_ending(result.saved, fail_on)
     return result.ending(fail_on)
 

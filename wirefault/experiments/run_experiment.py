@@ -86,10 +86,9 @@ class ExperimentResult:
 
     def ending(self, fail_on: FailOn = "risky") -> int:
         """The exit code; without a hypothesis, what was found decides, see ``judging.ending``."""
-        if self.code or not self.plan.is_plain_run:
+        if self.code not in (0, UNKNOWN) or self.run_summary is None:
             return self.code
-        assert self.run_summary is not None
-        return run_ending(self.run_summary, fail_on)
+        return run_ending(self.run_summary, fail_on) or self.code
 
     @cached_property
     def run_summary(self) -> Summary | None:

@@ -38,8 +38,11 @@ def ending(severities: Iterable[Severity], fail_on: FailOn = _DEFAULT, *, known:
 
 
 def run_ending(summary: Summary, fail_on: FailOn = _DEFAULT) -> int:
-    """The exit code of a run. Nothing is known if no episode is valid: findings in invalid ones are notes."""
-    known = not shows_nothing(summary)
+    """The exit code of a run. Nothing is known if no episode is valid: findings in invalid ones are notes.
+
+    Of one that ended early, as after Ctrl-C, only its findings are known.
+    """
+    known = summary.completed and not shows_nothing(summary)
     return ending((finding.severity for finding in summary.findings), fail_on, known=known)
 
 

@@ -76,3 +76,13 @@ def test_findings_of_an_invalid_episode_are_notes_and_show_nothing():
     judgement = judged(lost(), request(0.4, status=201), ended("done"), healed(invalid="the lab failed"))
     assert {finding.severity for finding in judgement.findings} == {"note"}
     assert run_ending(summary_of(judgement)) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "completed", "code"), [(TWICE, False, 1), (TWICE, True, 1), (SENT, False, 2), (SENT, True, 0)]
+)
+def test_interrupted_run_ends_by_its_findings_or_unknown(rows, completed, code):
+    start = replace(run_started(1), links=list(LINKS))
+    events = episode(lost(), request(0.4, status=201), ended("done"), rows, expect=ASK_BOB)
+    judgement = judge_run([start, *events, run_finished(completed=completed)])
+    assert run_ending(summary_of(judgement), "harmful") == code
