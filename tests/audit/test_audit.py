@@ -49,11 +49,12 @@ def findings_elsewhere(folder: Path, name: str) -> tuple[int, ...]:
     """The number of an audit's findings by a baseline's list and measure, ``report`` and ``compare``."""
     out = wirefault(folder, environ_in(folder), "baseline", "accept", name).stdout
     accepted = json.loads((folder / "wirefault.baseline.json").read_text())
-    [arm] = accepted["side"]["arms"].values()
+    [(arm_name, arm)] = accepted["side"]["arms"].items()
     assert f"{len(accepted['findings'])} findings accepted" in out
     reported = wirefault(folder, environ_in(folder), "report", name).stdout
-    differs = {**accepted, "side": {**accepted["side"], "arms": {"": {**arm, "measures": {"findings": "-"}}}}}
-    (folder / "other.json").write_text(json.dumps(differs))
+    other = {arm_name: {**arm, "measures": {"findings": "unknown"}}}
+    changed = {**accepted, "side": {**accepted["side"], "arms": other}}
+    (folder / "other.json").write_text(json.dumps(changed))
     words = ["compare", "--baseline", "other.json", name, "--json"]
     compared = json.loads(wirefault(folder, environ_in(folder), *words).stdout)
     [measures] = [each["measures"] for each in compared["arms"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -121,3 +122,13 @@ def test_exec_run_with_faults_on_found_links_is_shown(tmp_path):
     )
     result = judge(tmp_path, [start, *WHOLE[1:]])
     assert "wirefault exec --seed 1" in result.output and "--faults lost-replies" in result.output
+
+
+def test_junit_of_a_lone_run_has_the_cases_that_decide(tmp_path):
+    """A test of pytest is recorded as a lone run."""
+    judge(tmp_path, WHOLE)
+    written = CliRunner().invoke(main, ["report", "run-1", "--junit", "-"], env={"LOGS_DIR": str(tmp_path)})
+    root = ElementTree.fromstring(written.stdout.partition("?>")[2])
+    cases = {each.get("name"): [child.tag for child in each] for each in root.iter("testcase")}
+    errors = ["error"] if written.exit_code == 2 else []
+    assert cases == {"no harmful or risky finding": ["properties"], "faults were injected": errors}

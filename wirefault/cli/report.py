@@ -108,30 +108,31 @@ def report_command(
     if junit is None and name in saved_ids(logs) and _show_search(name, out, as_json, figures):
         return
     result = judged() if name in saved_ids(logs) else None
+    summary = None if result else recording().arms[""].summary
     if junit is not None:
-        if result is None:
-            raise InputError(f"--junit: {name} is a run without a hypothesis")
-        _write_output("--junit", junit, _junit_text(result, fail_on))
+        _write_output("--junit", junit, _junit_text(result, summary, fail_on))
     # a document on standard output is alone there
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
-        if result:
+        if summary is None:
+            assert result is not None
             _show_report(result, out, as_json, figures)
             code = _ending(result, fail_on)
         else:
-            from wirefault.judging.summary import summary_of
-
             judgement = recording().arms[""].judgements[name]
             code = _verify_run(name, logs, "", as_json, figures=figures, judgement=judgement)
-            code = code or run_ending(summary_of(judgement), fail_on)
+            code = code or run_ending(summary, fail_on)
     sys.exit(code)
 
 
-def _junit_text(result: ExperimentResult, fail_on: FailOn) -> str:
+def _junit_text(result: ExperimentResult | None, summary: Summary | None, fail_on: FailOn) -> str:
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import read_audit
     from wirefault.report.audit_files import audit_junit
-    from wirefault.report.junit import junit
+    from wirefault.report.junit import junit, run_junit
 
+    if result is None:
+        assert summary is not None
+        return run_junit(summary, fail_on)
     if is_audit(result.saved):  # its clean runs decide what a finding is
         return audit_junit(read_audit(result.saved), fail_on)
     return junit([result], fail_on)

@@ -59,6 +59,17 @@ def junit(results: list[ExperimentResult], fail_on: FailOn = "risky") -> str:
     return junit_text(root)
 
 
+def run_junit(summary: Summary, fail_on: FailOn = "risky") -> str:
+    """Return JUnit XML of a lone run, as pytest's plugin and a lab in Compose record it."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", name=xml_text(f"{summary.subject}, {summary.run_id}"))
+    _add_plain_run(suite, summary, fail_on)
+    if not summary.completed:
+        case = _junit_case(suite, "run", "completed")
+        ElementTree.SubElement(case, "error", message="did not run to its end")
+    return junit_text(root)
+
+
 def _add_plain_run(suite: ElementTree.Element, summary: Summary, fail_on: FailOn) -> None:
     """Add the cases of a run without a hypothesis, which decide about its exit code."""
     case = _junit_case(suite, "run", "no harmful or risky finding")
