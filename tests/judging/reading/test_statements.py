@@ -82,6 +82,23 @@ def test_duration_states_its_number() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Between 40 and 50 minutes, the shop quotes 45", "unreadable"),
+        ("40 to 50 min (45)", "unreadable"),
+        ("Zwischen 40 und 50 Minuten, der Laden nennt 45", "unreadable"),
+        ("Between 40 and 50 minutes; the shop quotes 45 minutes.", "right"),
+        ("45 minutes (40 to 50)", "right"),
+        ("Between 40 and 50 minutes, the shop quotes 48", "wrong"),
+        ("Between 40 and 50 minutes, not 45", "wrong"),
+        ("Between 40 and 50 minutes", "wrong"),
+    ],
+)
+def test_range_around_a_value_does_not_deny_it(text: str, says: str) -> None:
+    assert stated_number([asked_number(45, "minutes", None)], text) == says
+
+
+@pytest.mark.parametrize(
     ("number", "unit", "text", "world"),
     [
         (8.4, "celsius", "It is 15.2 °C... wait, no, 8.4 °C.", "as_asked"),

@@ -152,7 +152,12 @@ def stated_number(
         few = any(each.value in (0, 1, 2) for each in wanted) and _FEW.search(low)
         in_other_words = few or _names_dimension(wanted, low)
         return "none" if (mentions or _says_nothing(low)) and not in_other_words else "unreadable"
-    verdict = decided(low, preferred(candidates, wants_year), wants_year)
+    ends = _ends_around(low, candidates)
+    rest = [each for each in candidates if each not in ends]
+    verdict = decided(low, preferred(rest, wants_year), wants_year)
+    if verdict == "right" and any(each.fit == "explicit" for each in ends):
+        # "between 40 and 50 minutes, the shop quotes 45": perhaps no minutes
+        verdict = "right" if any(each.right and each.fit == "explicit" for each in rest) else "unreadable"
     wants_none = verdict in ("wrong", "none") and any(each.value == 0 for each in wanted)
     if wants_none and any(is_preceded(_ALL, low, each.quantity.start) for each in candidates):
         return "unreadable"  # "all 52 seats are taken" is none
@@ -300,6 +305,22 @@ def _without_operands(low: str, mentions: list[Quantity], candidates: list[Candi
         and not is_uncertainty(low, each.quantity)
     ]
     return rest or candidates
+
+
+def _ends_around(low: str, candidates: list[Candidate]) -> list[Candidate]:
+    """Return the ends of ranges around a right value that the text affirms beside them."""
+    values = [
+        (each, each.quantity.readings[0].value)
+        for each in candidates
+        if each.right and each.status == "affirmed" and not each.quantity.is_name
+    ]
+    ends: list[Candidate] = []
+    for left, right in pairwise(candidates):
+        if context.are_a_range(low, left.quantity.start, left.quantity.end, right.quantity.start):
+            least, most = left.quantity.readings[0].value, right.quantity.readings[0].value
+            if any(each not in (left, right) and least <= value <= most for each, value in values):
+                ends += [left, right]
+    return ends
 
 
 def _names_dimension(wanted: Sequence[AskedNumber], low: str) -> bool:
