@@ -2,9 +2,10 @@
 
     python -m tools.counted [demo|experiment|audit] [--files]
 
-How often the episode is judged and its records joined, lines of the history parsed, the fault set read from
-text, the links of a lab read and settings loaded, in how many processes; and how many files of it are
-entered. Every Python process gets a profile hook through ``sitecustomize``; forked ones inherit it.
+How often the episode is judged and its records joined, lines of the history parsed, the fault set built from
+text or data, the links of a lab read and settings loaded: in all, in how many processes, at most in one of
+them, and at most there for one thing (a line, a link's file). Also how many files of it are entered. Every
+Python process gets a profile hook through ``sitecustomize``; forked ones inherit it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 WORK = {
     "the episode is judged": ("wirefault/judging/judge.py", "judge_trace"),
     "its records are joined": ("wirefault/judging/trace.py", "EpisodeTrace.requests"),
     "history lines parsed": ("wirefault/history/reader.py", "parse_line"),
-    "the fault set is read from text": ("wirefault/faults/sets/fault_set.py", "load_set"),
+    "the fault set is built": ("wirefault/faults/sets/fault_set.py", "build_set"),
     "the links of a lab are read": ("wirefault/wiring/topology.py", "Topology.load"),
     "settings loaded": ("wirefault/settings/configuration.py", "load_configuration"),
 }
@@ -53,7 +55,8 @@ def hook(frame, event, _):
             if name.startswith(ROOT) and ".venv" not in name:
                 write("file " + name[len(ROOT) + 1:])
         if code.co_name in WORK and (name[len(ROOT) + 1:], code.co_qualname) in WORK[code.co_name]:
-            write(f"call {{os.getpid()}} {{code.co_qualname}}")
+            given = [frame.f_locals.get(name) for name in ("path", "number")]
+            write(f"call {{os.getpid()}} {{code.co_qualname}} {{given[0]}}:{{given[1]}}")
 sys.setprofile(hook)
 threading.setprofile(hook)
 """
@@ -69,8 +72,16 @@ class _Shop(BaseHTTPRequestHandler):
         pass
 
 
-def counted(kind: str = "demo") -> tuple[Counter[tuple[str, str]], set[str]]:
-    """Calls by process and function, and files entered. Raises ``CalledProcessError`` if the lab fails."""
+class Call(NamedTuple):
+    """A call of a counted function; ``of``: the file, and the line in it, that it was called for."""
+
+    process: str
+    function: str
+    of: str
+
+
+def counted(kind: str = "demo") -> tuple[Counter[Call], set[str]]:
+    """Count the calls, and return the files entered. Raises ``CalledProcessError`` if the lab fails."""
     by_name: dict[str, list[tuple[str, str]]] = {}
     for file, function in WORK.values():
         by_name.setdefault(function.rpartition(".")[2], []).append((file, function))
@@ -91,9 +102,18 @@ def counted(kind: str = "demo") -> tuple[Counter[tuple[str, str]], set[str]]:
             shop.shutdown()
         if ended.returncode not in (0, 1, 2):
             ended.check_returncode()
-        lines = [line.split() for line in out.read_text(encoding="utf-8").splitlines()]
-    calls = Counter((line[1], line[2]) for line in lines if line[0] == "call")
+        lines = [line.split(maxsplit=3) for line in out.read_text(encoding="utf-8").splitlines()]
+    calls = Counter(Call(*line[1:]) for line in lines if line[0] == "call")
     return calls, {line[1] for line in lines if line[0] == "file"}
+
+
+def most(calls: Counter[Call], function: str, *, of_one: bool = False) -> int:
+    """The greatest number of calls of a function in one process; there ``of_one`` line or file."""
+    by_process: Counter[tuple[str, str]] = Counter()
+    for call, number in calls.items():
+        if call.function == function:
+            by_process[call.process, call.of if of_one else ""] += number
+    return max(by_process.values(), default=0)
 
 
 def main() -> None:
@@ -106,9 +126,12 @@ def main() -> None:
     calls, files = counted(chosen.kind)
     if chosen.files:
         print(*sorted(files), sep="\n")
+    print(f"{'':<32}  in all  processes  most in one  of one there")
     for what, (_, function) in WORK.items():
-        by_process = [number for (_, name), number in calls.items() if name == function]
-        print(f"{what:<32}  {sum(by_process):>4} times in {len(by_process)} processes")
+        of_function = Counter({call: number for call, number in calls.items() if call.function == function})
+        processes = len({call.process for call in of_function})
+        one, same = most(calls, function), most(calls, function, of_one=True)
+        print(f"{what:<32}  {of_function.total():>6}  {processes:>9}  {one:>11}  {same:>12}")
     print(f"{'files entered':<32}  {len(files):>4}")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.judging.oracle.histories import armed, exchange, run_started, started
 from tests.support import replace
+from wirefault.history import reader
 from wirefault.history.events import (
     AttemptArmed,
     ConnectionEnded,
@@ -19,7 +20,17 @@ from wirefault.history.events import (
     ToxicsChanged,
     WentPastLab,
 )
-from wirefault.history.reader import HistoryError, Tail, parse_line, read_history, with_found_links, with_ids
+from wirefault.history.lines import dump_event
+from wirefault.history.reader import (
+    GrowingRun,
+    HistoryError,
+    Tail,
+    parse_line,
+    read_history,
+    read_run,
+    with_found_links,
+    with_ids,
+)
 from wirefault.history.writer import Writer, history_file
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import found_link
@@ -115,7 +126,9 @@ def note(message):
 
 @pytest.fixture
 def path(tmp_path):
-    return tmp_path / "gateway-0.jsonl"
+    file = history_file(tmp_path, "r", "gateway", 0)
+    file.parent.mkdir(parents=True)
+    return file
 
 
 @pytest.fixture
@@ -180,3 +193,34 @@ def test_bad_line_is_error_with_its_number(path, writer):
 def test_carriage_return_does_not_end_line(path):
     append(path, b'{"event": "note", "t": 1, "level": "info",\r"message": "x"}\r\n')
     assert Tail(path).read() == [note("x")]
+
+
+def test_growing_run_is_parsed_once(path, writer, monkeypatch):
+    parsed = []
+
+    def counted(line, *place):
+        parsed.append(line)
+        return parse_line(line, *place)
+
+    monkeypatch.setattr(reader, "parse_line", counted)
+    growing = GrowingRun(path.parents[2], path.parent.name)
+    assert growing.since(0) == []
+    writer.write(note("1"))
+    assert growing.since(0) == [("gateway-0:1", note("1"))]
+    writer.write(note("2"))
+    assert growing.events() == [note("1"), note("2")] and len(parsed) == 2
+    assert growing.since(1) == [("gateway-0:2", note("2"))] and len(parsed) == 2
+
+
+def test_growing_run_sees_what_was_altered(path, writer):
+    growing = GrowingRun(path.parents[2], path.parent.name)
+    for text in "12":
+        writer.write(note(text))
+    growing.since(0)
+    path.write_bytes(path.read_bytes().replace(dump_event(note("1"))[:-1], dump_event(note("3"))[:-1]))
+    assert growing.events() == read_run(path.parents[2], path.parent.name) == [note("3"), note("2")]
+    path.unlink()
+    successor = Writer(path)
+    successor.write(note("4"))
+    successor.close()
+    assert growing.events() == [note("4")]

@@ -33,8 +33,7 @@ from wirefault.core.files import replace_shared
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.faults.registry import REGISTRY
-from wirefault.faults.sets.fault_set import build_set
+from wirefault.faults.sets.presets import canonical_text
 from wirefault.gateway.answered_writes import AnsweredWrites, WritesDocument, stays_here, without_secrets
 from wirefault.gateway.replayed_model import ReplayDocument
 from wirefault.history.reader import HistoryError
@@ -245,7 +244,7 @@ class _Audit:
         result, saved = self._result, self._result.saved
         assert result.clean is not None
         entries = [ask.question.entry(ask.id, ask.call, result.patience) for ask in result.asks]
-        faults = build_set({"faults": entries}, "the audit's questions", REGISTRY, None).dump()
+        faults = canonical_text({"faults": entries}, saved.plan.configuration.wiring.links)
         [arm] = saved.plan.arms
         settings = arm.settings.model_copy(update={"faults": faults, "attempt_time": self._limit()})
         plan = replace(saved.plan, arms=(structs.replace(arm, settings=settings),))

@@ -15,7 +15,8 @@ from wirefault.core.files import read_shared, replace_shared
 from wirefault.experiments.assertions.on_arm import needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.facts import RunFacts, facts_in, judged_run
-from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.events import Event
+from wirefault.history.reader import GrowingRun, HistoryError, read_run
 from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.judge import RunJudgement
 
@@ -47,7 +48,18 @@ class FactsStore:
         self.keeps_judgements = False
         """Whether ``judgement`` is going to be called for all runs whose facts are read."""
         self._judgements: dict[str, tuple[str, RunJudgement]] = {}
+        self._growing: dict[str, GrowingRun] = {}
         self._remembering = Lock()  # the threads of an experiment's lanes share its store
+
+    def new_events(self, run_id: str, count: int) -> list[tuple[str, Event]]:
+        """The events of a run that is being watched, with their ids, without the first ``count``."""
+        return self._growing.setdefault(run_id, GrowingRun(self._logs, run_id)).since(count)
+
+    def end_watch(self, run_id: str, entries: Sequence[AssertionEntry]) -> None:
+        """Forget the events of a run that is complete, but not its facts."""
+        if not _need_users_code(entries):
+            self.read(run_id, entries)
+        self._growing.pop(run_id, None)
 
     def judgement(self, run_id: str) -> RunJudgement:
         """Return the judgement of a run without its control, made once while there is room for it.
@@ -57,7 +69,9 @@ class FactsStore:
         state = _state_of(self._logs / "runs" / run_id)
         known, judgement = self._judgements.get(run_id, ("", None))
         if judgement is None or known != state:
-            judgement = judged_run(run_id, read_history(self._logs, run_id).events())
+            growing = self._growing.get(run_id)
+            events = growing.events() if growing else read_run(self._logs, run_id)
+            judgement = judged_run(run_id, events)
             with self._remembering:
                 remembered = sum(len(each.episodes) for _, each in self._judgements.values())
                 if remembered < (_MAX_SHOWN_EPISODES if self.keeps_judgements else _MAX_EPISODES):
@@ -66,7 +80,7 @@ class FactsStore:
 
     def read(self, run_id: str, entries: Sequence[AssertionEntry]) -> RunFacts:
         """The facts of a run. An unreadable run has no episodes and a ``problem``."""
-        keep = not any(needs_users_code(parse_assertion(entry)) for entry in entries)
+        keep = not _need_users_code(entries)
         worked_out_from = f"{_code()} {_state_of(self._logs / 'runs' / run_id)} {list(entries)}"
         if keep and run_id not in self._facts and self._trusted:
             cached = self._read_file(run_id)
@@ -98,6 +112,10 @@ class FactsStore:
             return convert(json.loads(data), _CachedFacts)
         except (OSError, ValueError, RecursionError):
             return None
+
+
+def _need_users_code(entries: Sequence[AssertionEntry]) -> bool:
+    return any(needs_users_code(parse_assertion(entry)) for entry in entries)
 
 
 def _state_of(run: Path) -> str:

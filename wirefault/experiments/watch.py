@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Event as ThreadEvent
 from threading import Thread
 
@@ -23,7 +22,6 @@ from wirefault.experiments.repeated import by_control
 from wirefault.experiments.safety import Spending
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event, RunSealed, RunStarted
-from wirefault.history.reader import HistoryError, Tail
 from wirefault.judging.judge import judge_identified
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.usage import costs_of
@@ -134,7 +132,7 @@ class Watch:
         self._completed = 0
         self._running: dict[str, dict[str, list[tuple[str, Event]]]] = {}  # by run and episode
         self._cost = self._earlier_cost = 0.0
-        self._tails: dict[Path, Tail] = {}
+        self._counts = Counter[str]()  # of the events read, by run
         self._sealed: set[str] = set()
         self._prices = load_prices(saved.plan.configuration.settings.prices)
 
@@ -169,6 +167,8 @@ class Watch:
             done.set()
             thread.join()
         self.look(arm)
+        for run_id in self._saved.run_ids(arm):  # killed ones are never sealed
+            self._saved.facts.end_watch(run_id, arm.assertions)
 
     def look(self, arm: PlannedArm) -> None:
         """Read new events and decide."""
@@ -196,18 +196,11 @@ class Watch:
         """Read run by run: all events of a long, resumed arm would fill the memory."""
         for run_id in self._saved.run_ids(arm):
             if run_id not in self._sealed:
-                self._take_in(arm, run_id, self._new_events(run_id))
-
-    def _new_events(self, run_id: str) -> list[tuple[str, Event]]:
-        folder = self._saved.plan.configuration.logs / "runs" / run_id
-        identified: list[tuple[str, Event]] = []
-        # the runner's file first: the others are then complete for the episodes that it has judged
-        for path in sorted(folder.glob("*.jsonl")):
-            try:
-                identified += self._tails.setdefault(path, Tail(path)).read_with_ids()
-            except (HistoryError, OSError):  # reported when the arm is judged
-                continue
-        return identified
+                identified = self._saved.facts.new_events(run_id, self._counts[run_id])
+                self._counts[run_id] += len(identified)
+                self._take_in(arm, run_id, identified)
+                if run_id in self._sealed:
+                    self._saved.facts.end_watch(run_id, arm.assertions)
 
     def _take_in(self, arm: PlannedArm, run_id: str, identified: Sequence[tuple[str, Event]]) -> None:
         events = [event for _, event in identified]

@@ -10,9 +10,12 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
+from types import MappingProxyType
 
 from msgspec import ValidationError, convert
 from msgspec.json import Decoder
@@ -172,12 +175,16 @@ class RunHistory:
     torn: int
     integrity: Integrity
 
-    def events(self) -> list[Event]:
-        """Return all events, file by file, except those after the seal. Raises ``HistoryError``."""
+    def events(self, known: Mapping[str, Event] = MappingProxyType({})) -> list[Event]:
+        """Return all events, file by file, except those after the seal. Raises ``HistoryError``.
+
+        ``known``: events, by id, whose lines need not be parsed.
+        """
         late = self.integrity.late
         try:
             return with_found_links(
-                parse_line(line, self.folder / name, number)
+                known.get(f"{name.removesuffix('.jsonl')}:{number}")
+                or parse_line(line, self.folder / name, number)
                 for name, lines in self.files.items()
                 for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
             )
@@ -295,6 +302,41 @@ class Tail:
     def sealed(self) -> SealedFile:
         """Return the part of the file that was read."""
         return SealedFile(self._line, line_hash(self._last) if self._line else "")
+
+
+class GrowingRun:
+    """A reader of a run that may still be running: it parses each line once. Threads may share it."""
+
+    def __init__(self, logs: Path, run_id: str) -> None:
+        self._logs, self._run_id = logs, run_id
+        self._tails: dict[str, Tail] = {}
+        self._identified: list[tuple[str, Event]] = []
+        self._reading = Lock()
+
+    def since(self, count: int) -> list[tuple[str, Event]]:
+        """Return the events with their ids, without the first ``count``. Bad lines: see ``events``."""
+        with self._reading:
+            self._read()
+            return self._identified[count:]
+
+    def events(self) -> list[Event]:
+        """Return the events as ``read_run`` does. Raises ``HistoryError`` for a bad line."""
+        with self._reading:
+            self._read()
+            history = read_history(self._logs, self._run_id)
+            reads = {name: tail.sealed() for name, tail in self._tails.items()}
+            unaltered = not history.integrity.alterations and all(
+                [*map(line_hash, history.files.get(name, ())[read.lines - 1 : read.lines])] == [read.head]
+                for name, read in reads.items()
+                if read.lines
+            )
+            return history.events(dict(self._identified) if unaltered else {})
+
+    def _read(self) -> None:
+        # the runner's file first: the others are then complete for the episodes that it has judged
+        for path in sorted((self._logs / "runs" / self._run_id).glob("*.jsonl")):
+            with suppress(HistoryError, OSError):
+                self._identified += self._tails.setdefault(path.name, Tail(path)).read_with_ids()
 
 
 def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:

@@ -7,8 +7,17 @@ from pathlib import Path
 import pytest
 
 from wirefault.faults.registry import REGISTRY
+from wirefault.faults.sets import fault_set, presets
 from wirefault.faults.sets.fault_set import Entry, FaultSet, FaultSetError, ToxicEntry, load_set
-from wirefault.faults.sets.presets import MAX_BYTES, find_set, preset, preset_names, preset_of, read_canonical
+from wirefault.faults.sets.presets import (
+    MAX_BYTES,
+    canonical_text,
+    find_set,
+    preset,
+    preset_names,
+    preset_of,
+    read_canonical,
+)
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.toxiproxy.toxics.text_form import parse_list
@@ -111,3 +120,20 @@ def test_fault_name_selects_fault_on_all_its_links() -> None:
     assert find_set("rate_limit").dump() == find_set('{"faults": [{"fault": "rate_limit"}]}').dump()
     with pytest.raises(FaultSetError, match="tool_error is possible on no link of this wiring"):
         find_set("tool_error")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "truncate", "{faults: [{fault: hang, links: weather}]}"])
+def test_each_set_is_built_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presets, "_known", {})
+    text = find_set(name).dump()
+    monkeypatch.setattr(fault_set, "build_set", lambda *_: pytest.fail("built again"))
+    known = find_set(text)
+    assert canonical_text(text, lab_links()) == text == known.dump()
+    assert read_canonical(text) == known and not known.description
+
+
+def test_remembered_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presets, "_known", {})
+    for number in range(100):
+        find_set(f"{{faults: [{{fault: hang, id: f{number}}}]}}")
+    assert len(presets._known) <= presets._MAX_KNOWN

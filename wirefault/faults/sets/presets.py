@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,8 +18,11 @@ from wirefault.faults.registry import REGISTRY
 from wirefault.faults.sets.fault_set import FaultSet, FaultSetError, build_set, load_set, scaled
 from wirefault.wiring.links import FOUND_WRITES, Links, lab_links
 
+_known: dict[tuple[str, Links | None], FaultSet] = {}
+_MAX_KNOWN = 32
 
-def canonical_text(given: object, links: Links) -> object:
+
+def canonical_text(given: object, links: Links | None) -> object:
     """The text of a set, of its plain data or of its text, checked; anything else is returned as it is.
 
     ``links``: the wiring's links. Raises ``FaultSetError``.
@@ -26,8 +30,8 @@ def canonical_text(given: object, links: Links) -> object:
     if isinstance(given, FaultSet):
         given = given.dump()  # read again below, since Python code may have put anything into it
     if isinstance(given, dict):
-        return build_set(given, "fault set", REGISTRY, links).dump()
-    return read_for(given, links).dump() if isinstance(given, str) else given
+        return _remember(build_set(given, "fault set", REGISTRY, links), links)
+    return _remember(read_for(given, links), links) if isinstance(given, str) else given
 
 
 def read_canonical(text: str, chaos_level: float = 1.0) -> FaultSet:
@@ -35,10 +39,28 @@ def read_canonical(text: str, chaos_level: float = 1.0) -> FaultSet:
     return scaled(read_for(text, None), chaos_level)
 
 
-@lru_cache(maxsize=16)  # a pure function of the text: runner and judge of one process share what is read
-def read_for(text: str, links: Links | None) -> FaultSet:
-    """The set in the text, for these links; None for a canonical text. Raises ``FaultSetError``."""
-    return load_set(text, "fault set", REGISTRY, links) if text else FaultSet()
+def read_for(text: str, links: Links | None, where: str = "fault set") -> FaultSet:
+    """The set in the text, for these links; None for a canonical text. A process reads each set once.
+
+    ``where`` is for errors. Raises ``FaultSetError``.
+    """
+    if not text:
+        return FaultSet()
+    known = _known.get((text, links))
+    if known is None:
+        known = _known[text, links] = load_set(text, where, REGISTRY, links)
+        _remember(known, links)
+    return known
+
+
+def _remember(fault_set: FaultSet, links: Links | None) -> str:
+    """Keep a set that was built under its canonical text, which it returns: to read that gives it again."""
+    text = fault_set.dump()
+    for key in ((text, links), (text, None)):
+        _known.setdefault(key, replace(fault_set, description=""))
+    for key in list(_known)[:-_MAX_KNOWN]:  # the oldest; threads share them
+        _known.pop(key, None)
+    return text
 
 
 _SUFFIX = ".yaml"
@@ -86,7 +108,7 @@ def read_set(path: Path, links: Links | None = None) -> FaultSet:
         raise FaultSetError(f"{path}: not UTF-8 text") from None
     except (OSError, ValueError) as error:  # a NUL in its name
         raise FaultSetError(f"cannot read {path}: {getattr(error, 'strerror', error)}") from None
-    return load_set(text, str(path), REGISTRY, lab_links() if links is None else links)
+    return read_for(text, lab_links() if links is None else links, str(path))
 
 
 def find_set(given: str, links: Links | None = None) -> FaultSet:
@@ -98,10 +120,11 @@ def find_set(given: str, links: Links | None = None) -> FaultSet:
     text = given.strip()
     if not text:
         return FaultSet()
-    fault_set = _find(text, lab_links() if links is None else links)
+    links = lab_links() if links is None else links
+    fault_set = _find(text, links)
     if not fault_set.faults and not fault_set.toxics:
         raise FaultSetError(f"{text[:80]}: no faults")
-    if len(fault_set.dump().encode()) > MAX_BYTES:
+    if len(_remember(fault_set, links).encode()) > MAX_BYTES:
         raise FaultSetError(f"{text[:80]}: larger than {MAX_BYTES} bytes in its full form; split it")
     return fault_set
 
