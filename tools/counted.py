@@ -24,7 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 WORK = {
     "the episode is judged": ("wirefault/judging/judge.py", "judge_trace"),
-    "its records are joined": ("wirefault/judging/trace.py", "EpisodeTrace.requests"),
+    "its records are joined": ("wirefault/judging/trace.py", "EpisodeTrace._joined"),
     "history lines parsed": ("wirefault/history/reader.py", "parse_line"),
     "the fault set is built": ("wirefault/faults/sets/fault_set.py", "build_set"),
     "the links of a lab are read": ("wirefault/wiring/topology.py", "Topology.load"),

@@ -8,6 +8,7 @@ from tests.judging.findings.traced import LINKS, model_request, request
 from tests.judging.oracle.histories import ended, fault_met, run_started, started
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, RunView, read_run, run_note
+from wirefault.experiments.facts import judged_run
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.wiring.write_requests import Corrections
@@ -19,9 +20,12 @@ def test_order_repeated_after_failed_model_call_is_found_as_exec_finds_it() -> N
 
     start = replace(run_started(1), links=list(LINKS))
     end = ended(ended_by="text", response="The order was placed.")
-    clean = [read_run(name, [start, started(), order(0), end], Corrections()).conduct for name in ("1", "2")]
+    clean = [
+        read_run(name, judged_run(name, [start, started(), order(0), end]), Corrections()).conduct
+        for name in ("1", "2")
+    ]
     failed = model_request(0.5, status=500, fault=fault_met("server_error", 500, id="f"))
-    run = read_run("3", [start, started(), order(0), failed, order(1), end], Corrections())
+    run = read_run("3", judged_run("3", [start, started(), order(0), failed, order(1), end]), Corrections())
     pairs = [(each.rule, each.severity) for each in trace_findings([run.trace])]
     assert (pairs, differences(run.conduct, clean)) == ([("write_repeated", "harmful")], [])
 
@@ -43,7 +47,7 @@ def test_answer_in_unread_words_is_noted(text: str, note: str) -> None:
     def run(name: str, answer: str) -> RunView:
         order = request(status=201, request_body="{}", fingerprint="{}")
         end = ended(ended_by="text", response=answer)
-        return read_run(name, [start, started(), order, end], Corrections())
+        return read_run(name, judged_run(name, [start, started(), order, end]), Corrections())
 
     clean = CleanRuns([run("1", "Order 1 was placed."), run("2", "Order 1 was placed.")])
     assert run_note(run("3", text), clean) == note
@@ -55,7 +59,7 @@ def test_write_carried_out_less_often_is_counted() -> None:
     def run(name: str, orders: int, answer: str) -> RunView:
         writes = [request(at, status=201, request_body=f"{at}", fingerprint=f"{at}") for at in range(orders)]
         end = ended(ended_by="text", response=answer)
-        return read_run(name, [start, started(), *writes, end], Corrections())
+        return read_run(name, judged_run(name, [start, started(), *writes, end]), Corrections())
 
     clean = CleanRuns([run(name, 2, "Both were placed.") for name in ("1", "2")])
     notes = [run_note(run("3", orders, "Sorry."), clean) for orders in (1, 0)]

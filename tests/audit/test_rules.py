@@ -19,6 +19,7 @@ from tests.judging.oracle.histories import armed, ended, fault_met, healed, run_
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, RunView, read_faulted, read_run
 from wirefault.audit.question import QUESTIONS, Ask
+from wirefault.experiments.facts import judged_run
 from wirefault.history.events import Event
 from wirefault.history.judged_events import Severity
 from wirefault.judging.findings.differences import DIFFERENCES
@@ -159,7 +160,7 @@ def by_exec(row: Row) -> list[Finding]:
 
 def by_audit(row: Row, corrections: Corrections) -> list[Finding]:
     def view(name: str, *events: Event) -> RunView:
-        return read_run(name, history(*events, prompt=row.prompt), corrections)
+        return read_run(name, judged_run(name, history(*events, prompt=row.prompt)), corrections)
 
     clean = CleanRuns([view(name, READY, *row.clean) for name in ("clean", "clean.r2")])
     assert not clean.problem

@@ -19,7 +19,7 @@ def counted(*events: Any, whole: bool = True) -> FailedCalls:
     """The failed calls of an opaque subject with these requests."""
     begin = run_started()
     [trace] = traces([begin, started(), *events, ended(), run_finished()])
-    return calls_in(trace, {}, whole=whole).failed
+    return calls_in(trace, {}, whole=whole)[1]
 
 
 def get(at: float, status: int = 200, **more: Any) -> Any:

@@ -20,15 +20,12 @@ from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
 from wirefault.gateway.answered_writes import NOT_RECORDED
 from wirefault.history.events import (
     EpisodeJudged,
-    Event,
     Exchange,
     InterceptionFailed,
     PipeServer,
-    RunStarted,
     WentPastLab,
 )
 from wirefault.history.judged_events import SEVERITIES, Severity
-from wirefault.history.reader import with_ids
 from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
 from wirefault.judging.findings.differences import (
     EXTRA_WRITES,
@@ -41,7 +38,7 @@ from wirefault.judging.findings.differences import (
 from wirefault.judging.findings.finding import times
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.judge import judge_trace, recorded_judgements
+from wirefault.judging.judge import RunJudgement, judge_trace, recorded_judgements
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import SentCount, sent_as_often, sent_counts, writes_in
 from wirefault.wiring.links import Link
@@ -63,7 +60,6 @@ class RunView:
     judged: EpisodeJudged
     calls: Sequence[Call]
     conduct: Conduct | None
-    events: Sequence[Event]
 
     @property
     def seconds(self) -> float:
@@ -75,21 +71,17 @@ class RunView:
         return len(self.trace.exchanges)
 
 
-def read_run(run_id: str, events: Sequence[Event], corrections: Corrections) -> RunView:
-    """Read a run with one episode. Raises ``ValueError`` without its beginning."""
-    identified = [(f"{run_id}/{id}", event) for id, event in with_ids(events)]
-    [trace] = [trace for trace in traces_of(identified) if trace.episode]
+def read_run(run_id: str, run: RunJudgement, corrections: Corrections) -> RunView:
+    """Read a run with one episode. Raises ``ValueError`` if it has not begun."""
+    [trace] = [trace for trace in run.traces.values() if trace.episode]
+    known = recorded_judgements(trace.records)
     if corrected := _corrected_links(trace, corrections):
-        identified = [
-            (id, structs.replace(event, links=corrected) if isinstance(event, RunStarted) else event)
-            for id, event in identified
-        ]
-        [trace] = [trace for trace in traces_of(identified) if trace.episode]
-    known = None if corrected else next(iter(recorded_judgements(identified).values()), None)
-    judged = known or judge_trace(trace)
+        known, started = {}, structs.replace(run.started, links=corrected)
+        [trace] = traces_of([("", started), *trace.records])
+    judged = known.get(trace.episode) or judge_trace(trace)
     repeats = [finding for finding in judged.findings if finding.rule == WRITE_REPEATED.name]
     conduct = conduct_in(trace, [id for finding in repeats for id in finding.evidence])
-    return RunView(run_id, trace, judged, calls_in(trace), conduct, events)
+    return RunView(run_id, trace, judged, calls_in(trace), conduct)
 
 
 def _corrected_links(trace: EpisodeTrace, corrections: Corrections) -> list[Link]:

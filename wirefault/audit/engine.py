@@ -363,8 +363,8 @@ class _Audit:
             self.code = code
             return None
         try:
-            events = saved.facts.judgement(run_id).events
-            return self._noted(read_run(run_id, events, self._options.corrections))
+            judgement = saved.facts.judgement(run_id)
+            return self._noted(read_run(run_id, judgement, self._options.corrections))
         except (HistoryError, OSError, ValueError) as error:
             self.code = self.code or LAB_FAILED
             result.problem = log.last_lines(1) or str(error)

@@ -11,7 +11,7 @@ from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.history.events import Exchange, RunFinished
+from wirefault.history.events import Exchange
 from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, ending
@@ -77,11 +77,11 @@ def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str,
     views: dict[str, RunView] = {}
     for run_id in saved.run_ids(arm):
         try:
-            events = saved.facts.judgement(run_id).events
-            view = read_run(run_id, events, corrections)
+            judgement = saved.facts.judgement(run_id)
+            view = read_run(run_id, judgement, corrections)
         except (HistoryError, OSError, ValueError):  # killed at its beginning
             continue
-        if any(isinstance(event, RunFinished) and event.completed for event in events):
+        if judgement.finished is not None and judgement.finished.completed:
             views[view.trace.episode] = view
     return views
 

@@ -293,7 +293,7 @@ def _facts(
     asserted: tuple[OfEpisode, ...],
 ) -> EpisodeFacts:
     events = trace.events
-    calls = calls_in(trace, prices, whole=outages.whole)
+    calls, failed_calls, tries = calls_in(trace, prices, whole=outages.whole)
     faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
@@ -323,12 +323,12 @@ def _facts(
         judged.world,
         tuple(_with_cause(count, repeats) for count in writes if count.executed + count.maybe),
         sends=tuple(_with_cause(count, sent_again) for count in sends),
-        failed_calls=calls.failed,
+        failed_calls=failed_calls,
         conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
         unseen_writes=_unseen_writes(trace),
         claim=_unchecked_claim(judged, events),
-        calls=tuple(calls.calls),
-        tries=calls.tries,
+        calls=calls,
+        tries=tries,
         overshoot=_overshoot(events, budgets, judged.costs),
         value=judged.value,
         retry_after=kept_retry_after(trace),

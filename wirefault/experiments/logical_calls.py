@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from msgspec import Struct
@@ -71,23 +70,19 @@ class FailedTries(Struct, frozen=True, omit_defaults=True):
     """Whether each try is known to have failed or not."""
 
 
-@dataclass(frozen=True)
-class EpisodeCalls:
-    """The logical calls of an episode, those that failed, and the failed tries."""
+def calls_in(
+    trace: EpisodeTrace, prices: Mapping[str, Price], *, whole: bool
+) -> tuple[tuple[LogicalCall, ...], FailedCalls, FailedTries]:
+    """The logical calls of an episode, those that failed, and the failed tries.
 
-    calls: Sequence[LogicalCall]
-    failed: FailedCalls
-    tries: FailedTries
-
-
-def calls_in(trace: EpisodeTrace, prices: Mapping[str, Price], *, whole: bool) -> EpisodeCalls:
-    """``whole``: whether it is known for every request that it failed, or did not."""
+    ``whole``: whether it is known for every request that it failed, or did not.
+    """
     groups: defaultdict[object, list[Request]] = defaultdict(list)
     for request in trace.requests:
         groups[request.same or id(request)].append(request)
     chains = [chain for group in groups.values() for chain in _chains(group)]
-    return EpisodeCalls(
-        [_call(chain) for chain in chains],
+    return (
+        tuple(map(_call, chains)),
         _failed_calls(trace, chains, whole=whole),
         _failed_tries(trace.requests, prices, whole=whole),
     )

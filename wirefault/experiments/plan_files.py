@@ -25,7 +25,7 @@ from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import load_prompts
 from wirefault.wiring.subject_spec import CommandSpec
-from wirefault.wiring.wiring import dumped_wiring, lab_wiring
+from wirefault.wiring.wiring import dumped_wiring
 
 
 class _StoredPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -64,7 +64,7 @@ def read_plan(logs: Path, folder: Path, environ: Mapping[str, str]) -> tuple[Exp
     """
     try:
         data = read_document(logs, folder / PLAN)
-        wiring = dumped_wiring(data["wiring"]) if data["wiring"] else lab_wiring()
+        wiring = dumped_wiring(data["wiring"])
         configurations: list[Configuration] = []
 
         def settings(_: type, chosen: Any) -> Settings:

@@ -24,7 +24,7 @@ from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.settings.configuration import load_configuration
 from wirefault.wiring.prompts import PromptsSource
-from wirefault.wiring.wiring import dumped_wiring, lab_wiring
+from wirefault.wiring.wiring import dumped_wiring
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _run_in(folder: Path, shard: Shard, lines: list[str]) -> int:
         "EFFECTS_DB": str(folder / "state" / "effects.db"),
         "LOGS_DIR": str(folder / "logs"),
     }
-    wiring = dumped_wiring(shard.wiring) if shard.wiring else lab_wiring()
+    wiring = dumped_wiring(shard.wiring)
     configuration = load_configuration(environ, wiring=wiring, decided=json.loads(shard.settings))
     toxiproxy = choose_toxiproxy(shard.toxiproxy, environ)
     log = ProcessLog(folder, _printed_in(folder))

@@ -130,7 +130,6 @@ class Watch:
         self._clock = clock
         self._began: float | None = None
         self._completed = 0
-        self._running: dict[str, dict[str, list[tuple[str, Event]]]] = {}  # by run and episode
         self._cost = self._earlier_cost = 0.0
         self._counts = Counter[str]()  # of the events read, by run
         self._sealed: set[str] = set()
@@ -206,7 +205,7 @@ class Watch:
         events = [event for _, event in identified]
         self._cost += costs_of(events, self._prices).usd or 0.0
         if self._tell:
-            self._look_for_findings(arm, run_id, identified)
+            self._look_for_findings(arm, run_id, events)
         for event in events:
             if isinstance(event, EpisodeJudged):
                 self._completed += event.episode not in self.arm.outcomes
@@ -214,27 +213,20 @@ class Watch:
             elif isinstance(event, RunSealed):  # the other processes had finished writing
                 self._sealed.add(run_id)
 
-    def _look_for_findings(
-        self, arm: PlannedArm, run_id: str, identified: Sequence[tuple[str, Event]]
-    ) -> None:
-        """Keep the events of running episodes until they are judged."""
-        running = self._running.setdefault(run_id, {})
-        for id, event in identified:
-            key = getattr(event, "episode", "")
-            if isinstance(event, RunStarted) or (key and key not in self.arm.outcomes):
-                running.setdefault(key, []).append((id, event))
-        judged = {event.episode: event for _, event in identified if isinstance(event, EpisodeJudged)}
+    def _look_for_findings(self, arm: PlannedArm, run_id: str, events: Iterable[Event]) -> None:
+        judged = {event.episode: event for event in events if isinstance(event, EpisodeJudged)}
         for key in judged.keys() - self.arm.outcomes.keys():
-            of_episode = [*running.get("", ()), *running.pop(key, ())]
             if judged[key].findings or judged[key].by_outcome:
-                texts = self._findings_in(arm, run_id, judged[key], of_episode)
+                texts = self._findings_in(arm, run_id, judged[key])
                 self.arm.findings += [f"{key}: {text}" for text in texts]
 
-    def _findings_in(
-        self, arm: PlannedArm, run_id: str, judged: EpisodeJudged, of_episode: Iterable[tuple[str, Event]]
-    ) -> Iterator[str]:
+    def _findings_in(self, arm: PlannedArm, run_id: str, judged: EpisodeJudged) -> Iterator[str]:
         """The findings of an episode, without those that the control until now overrules."""
-        identified = [(f"{run_id}/{id}", event) for id, event in of_episode]
+        identified = [
+            (f"{run_id}/{id}", event)
+            for id, event in self._saved.facts.new_events(run_id, 0)
+            if isinstance(event, RunStarted) or getattr(event, "episode", "") == judged.episode
+        ]
         judgement = judge_identified(identified, {judged.episode: judged.from_history("", run_id)})
         facts = facts_of_one(facts_in(run_id, judgement, (), runs_code=False))
         compared = judgement.by_control(by_control(self._saved.compared(arm, facts)))

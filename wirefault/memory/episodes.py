@@ -158,7 +158,7 @@ def remembered_episodes(
             twin_arm=twin_arm,
             faults=tuple(_faults(judged, trace, models, planned)),
             uncertain=any(_is_uncertain(record) for record in judged.faults),
-            used=_used(calls_in(trace, {}, whole=True).calls, models),
+            used=_used(calls_in(trace, {}, whole=True)[0], models),
             findings=tuple(_remembered(each, trace, models) for each in findings if each.severity != "note"),
             outages=tuple(
                 RememberedOutage(

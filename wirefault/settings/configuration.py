@@ -180,8 +180,7 @@ def _wiring(topology: Topology) -> Wiring:
     """Return the topology's wiring with its links, which may have been added one by one while the lab was
     up.
     """
-    wiring = dumped_wiring(topology.wiring) if topology.wiring else lab_wiring()
-    return replace(wiring, links=topology.links)
+    return replace(dumped_wiring(topology.wiring), links=topology.links)
 
 
 def _default_model(sources: Sequence[Source], environ: Mapping[str, str]) -> dict[str, str]:

@@ -264,6 +264,8 @@ class Wiring:
 
 def dumped_wiring(dumped: Mapping[str, Any]) -> Wiring:
     """Load the result of ``Wiring.dump``, also after a round trip through JSON. Raises ``InputError``."""
+    if not dumped:
+        return lab_wiring()
     wiring = build_wiring(SpecFile(dumped["file"], dumped["data"]), Path(dumped["folder"]))
     return replace(wiring, arguments=tuple(dumped["arguments"]))
 

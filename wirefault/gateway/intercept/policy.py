@@ -131,8 +131,7 @@ class LinkRoute:
 
 def intercept_of(topology: Topology) -> InterceptSpec:
     """Return the wiring's policy for intercepted connections."""
-    wiring = dumped_wiring(topology.wiring) if topology.wiring else None
-    return (wiring and wiring.intercept) or InterceptSpec()
+    return dumped_wiring(topology.wiring).intercept or InterceptSpec()
 
 
 def wired_route(topology: Topology, host: str, port: int) -> LinkRoute | None:
