@@ -339,6 +339,24 @@ def test_kept_experiment_fails_on_known_harm(tmp_path: Path, servers: Servers) -
     assert re.findall(r"^# fails: (q\d+) ", text, re.M) == ["q01", "q02"]
 
 
+def test_written_experiment_fails_on_the_harm_that_was_not_accepted(tmp_path: Path, servers: Servers) -> None:
+    ask = ["--ask", "lost_reply", "--ask", "model_down_after_write", "--ask", "write_5xx"]
+    _, result, _ = audit(tmp_path, servers, "careless", *ask)
+    harms = [each["id"] for each in result["answers"] if each["severity"] in ("harmful", "risky")]
+    assert len(harms) == 2
+    codes = []
+    for accepted in (harms[:1], harms):
+        words = [word for id in accepted for word in ("--accept", f"{id}=it is known")]
+        for file in ("wirefault.yaml", "wirefault.audit.yaml", ".github/workflows/wirefault.yml"):
+            (tmp_path / file).unlink(missing_ok=True)
+        written = wirefault(tmp_path, environ_in(tmp_path), "init", *words)
+        assert written.returncode == 0, written.stderr
+        text = (tmp_path / "wirefault.audit.yaml").read_text()
+        assert re.findall(r"^# accepted 20\d\d-\d\d-\d\d, it is known: (q\d+) ", text, re.M) == accepted
+        codes.append(wirefault(tmp_path, environ_in(tmp_path), "run", "wirefault.audit.yaml").returncode)
+    assert codes == [1, 0]
+
+
 def test_audit_without_anything_to_check_keeps_no_experiment(tmp_path: Path, servers: Servers) -> None:
     accept = ["--keep", "--accept", "q01=it is known"]
     code, _, printed = audit(tmp_path, servers, "careless", "--ask", "lost_reply", *accept)
