@@ -24,6 +24,7 @@ TESTS = {str(file.relative_to(ROOT)) for file in (ROOT / "tests").rglob("test_*.
 PROGRAMS = ("agent", "flask_tools", "proxy_manager")
 # started as processes, or loaded by name
 LOADED = {"wirefault.lab": [*PROGRAMS, "wirefault.model_server"], "wirefault.subjects": ["agent"]}
+SCRIPTS = ("tests", "tools", "bench")  # may import every room
 REACH_ALL = {"wirefault.core", "wirefault.history"}
 # what clients meet; that the gateway sends the same bytes is shown by tests/gateway/test_frozen_replies.py
 CLIENTS = {
@@ -49,7 +50,7 @@ def named_in(text: str) -> Iterator[str]:
     """The rooms, files of tests and folders of texts that a file of tests names."""
     yield from _NAMES.findall(text)
     yield from [_STARTED] if _STARTS.search(text) else []
-    for module, names in re.findall(r"\b(tests(?:\.\w+)+)(?: import (\([^)]*\)|.*))?", text):
+    for module, names in re.findall(r"\b((?:tests|tools|bench)(?:\.\w+)+)(?: import (\([^)]*\)|.*))?", text):
         for name in ("", *re.findall(r"\w+", names)):
             yield f"{module}/{name}".replace(".", "/").rstrip("/") + ".py"
 
@@ -62,7 +63,7 @@ def graph() -> grimp.ImportGraph:
     named: dict[str, list[str]] = {_STARTED: rooms, **LOADED}
     for room in rooms:
         built.squash_module(room)
-    for file in (ROOT / "tests").rglob("*.py"):
+    for file in (file for folder in SCRIPTS for file in (ROOT / folder).rglob("*.py")):
         path = str(file.relative_to(ROOT))
         named[path] = [*named_in(file.read_text(encoding="utf-8"))]
         for folder in Path(path).parents[:-2]:
@@ -85,7 +86,7 @@ def reached(changed: Sequence[str]) -> set[str]:
         else:
             reach.add(name)
     reach |= {name for each in reach & graph().modules for name in graph().find_downstream_modules(each)}
-    touched = " ".join([*changed, *(name for name in reach if not name.startswith("tests/"))])
+    touched = " ".join([*changed, *(name for name in reach if "/" not in name)])
     left_out = "|".join(tests for tests, what in CLIENTS.items() if not re.search(what, touched)) or "$"
     return {name for name in reach & TESTS if not re.match(left_out, name)}
 

@@ -36,8 +36,8 @@ SELECTIVE = [room for room in ROOMS if room not in reach.REACH_ALL]
 
 @cache
 def text_of(test: str) -> str:
-    """The texts of a test file and of what it imports of tests."""
-    files = {test, *(name for name in reach.graph().find_upstream_modules(test) if name[:6] == "tests/")}
+    """The texts of a test file and of what it imports of tests, tools and measurements."""
+    files = {test, *(name for name in reach.graph().find_upstream_modules(test) if name[-3:] == ".py")}
     return "\n".join((ROOT / file).read_text("utf-8") for file in files if (ROOT / file).is_file())
 
 
@@ -72,6 +72,7 @@ def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
     [
         ("tests/gateway/lab.py", "tests/gateway/test_bytes.py", "tests/stats/test_sequential.py"),
         ("docs/faults.md", "tests/project/test_docs.py", "tests/stats/test_sequential.py"),
+        ("wirefault/memory/store.py", "tests/tools/test_reference.py", "tests/stats/test_sequential.py"),
         ("README.md", "tests/e2e/test_pages.py", "tests/stats/test_sequential.py"),
         ("tests/stats/test_sequential.py", "tests/stats/test_sequential.py", "tests/gateway/test_bytes.py"),
     ],
