@@ -31,12 +31,14 @@ def _missing() -> dict[str, str]:
     return prepare_all()
 
 
+def skip_unless_required() -> None:
+    if not required("frameworks"):
+        pytest.skip("no environments of examples/frameworks: `make frameworks` makes them and runs all")
+
+
 def installed(name: str) -> InstalledAgent:
     """The example in its environment, created if missing. Skip if it may not be created."""
-    if not required("frameworks"):
-        pytest.skip(
-            f"no environment for examples/frameworks/{name}: `make frameworks` makes them and runs all"
-        )
+    skip_unless_required()
     if reason := _missing().get(name):
         pytest.fail(f"examples/frameworks/{name} cannot be installed: {reason}")
     return next(agent for agent in agents() if agent.name == name)

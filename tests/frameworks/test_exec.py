@@ -14,7 +14,7 @@ from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.trials import PROMPT
 from bench.findings.upstreams import Shop
 from tests.commands import wirefault
-from tests.frameworks.exec_runs import ATTEMPT_S, SHOP_PORT, installed, shop_on_its_port
+from tests.frameworks.exec_runs import ATTEMPT_S, SHOP_PORT, installed, shop_on_its_port, skip_unless_required
 from wirefault.history.events import AttemptEnded, Event, Exchange
 from wirefault.history.reader import read_run
 
@@ -24,6 +24,7 @@ LOST = json.dumps({"faults": [{"fault": "lose_reply", "links": "tools"}]})
 
 @pytest.fixture
 def shop(tmp_path: Path) -> Iterator[Shop]:
+    skip_unless_required()  # before it needs a port that others may use
     with shop_on_its_port(tmp_path) as shop:
         yield shop
 
