@@ -58,7 +58,7 @@ test-fast: setup  ## run the linters and the fast tests: about a minute
 # which files: what changed since the last full green run reaches; EVERYTHING=1 or ARGS name others
 pytest: setup | .pytest_cache
 	@files="$(ARGS)"; test -n "$$files$(EVERYTHING)" || files=$$($(BIN)/python -m tools.reach) || exit; \
-	$(PYTEST) -n $(WORKERS) $$files || exit; \
+	$(PYTEST) -n $(WORKERS) $${files:-$(if $(EVERYTHING),tests)} || exit; \
 	test -n "$$files" || $(BIN)/python -m tools.reach --record
 
 # compile the tests once: in a new clone, each worker would do it
