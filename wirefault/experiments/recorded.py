@@ -63,7 +63,7 @@ class RecordedArm:
     def _judgement(self, run_id: str) -> RunJudgement:
         try:
             if self.experiment is None or not self.name:  # ids of events without the run's name
-                return judge_run(read_run(self.logs, run_id)).by_control(self.control)
+                return judge_run(self.events).by_control(self.control)
             return self.experiment[0].facts.judgement(run_id).by_control(self.control)
         except (HistoryError, OSError, ValueError) as error:
             raise InputError(f"the history of {run_id} cannot be read: {error}") from None
@@ -157,7 +157,7 @@ class RecordedArm:
         """The events of the run that the episode is shown by. Raises ``InputError``."""
         source = self._history.source.get(episode) if self.name else None
         for run_id in [source] if source else self.run_ids:
-            events = _events_of(self.logs, run_id)
+            events = _events_of(self.logs, run_id) if self.name else self.events
             if any(isinstance(event, EpisodeStarted) and event.episode == episode for event in events):
                 return events
         raise InputError(f"{self._text} has no episode {episode!r}")
