@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
+from tests.judging.oracle.histories import ended, episode, run_finished, run_started
+from tests.support import replace
 from wirefault.core.lab_folder import sample_prompts
 from wirefault.faults.sets.presets import find_set, preset, preset_names
-from wirefault.report.reproduce import as_user_named, command, prompts_changed
+from wirefault.judging.summary import summarise
+from wirefault.report.next_command import with_folder
+from wirefault.report.reproduce import as_user_named, command, prompts_changed, summary_command
 from wirefault.runner.run import decide_backend
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
@@ -137,6 +141,15 @@ def test_fault_set_defaults_are_omitted() -> None:
 def test_switch_is_on_or_off():
     line = command(Settings(seed=1, idempotency=False, stream=True))
     assert "--idempotency off --stream on " in line
+
+
+def test_run_of_a_test_is_repeated_by_pytest(tmp_path: Path) -> None:
+    test = "tests/test_shop.py::test_order[two teas]"
+    events = [replace(run_started(1), subject=test, subject_kind="python"), *episode(ended())]
+    events[1] = replace(events[1], prompt=test)
+    line = summary_command(summarise([*events, run_finished()]))
+    assert line == "pytest 'tests/test_shop.py::test_order[two teas]' --wirefault-seed=7"
+    assert with_folder(line, tmp_path / "logs") == line
 
 
 def test_wiring_run_repeats_wiring():

@@ -80,7 +80,7 @@ def command_on_run(words: Sequence[str], end: Sequence[str], logs: Path, lab_id:
 
 def with_folder(command: str, logs: Path) -> str:
     """Return a command that records runs, with the folder of ``logs`` unless that is the default."""
-    if " docker compose " in f" {command}":
+    if " docker compose " in f" {command}" or command.startswith("pytest "):
         return command
     for folder in (logs.parent, logs.parent.parent):
         if not _is_same(logs, logs_folder({})) and _is_same(output_folder(folder) / "logs", logs):

@@ -69,6 +69,8 @@ def summary_command(summary: Summary, prompts: str = "") -> str:
 
     ``prompts``: the present path of its prompts file, if that has moved. Raises ``InputError``.
     """
+    if test := _test_id(summary):
+        return shlex.join(["pytest", test, f"--wirefault-seed={summary.seed}"])
     settings, links = _settings_and_links(summary)
     source = summary.prompts_source
     source = replace(source, file=prompts or source.file)
@@ -83,6 +85,14 @@ def summary_command(summary: Summary, prompts: str = "") -> str:
     )
     changed = prompts_changed(source)
     return f"{repeat}\nnote: {changed}" if changed else repeat
+
+
+def _test_id(summary: Summary) -> str:
+    """Return the test of pytest that is the only episode; empty for another run."""
+    prompts = [episode.prompt for episode in summary.episodes]
+    if len(prompts) != 1 or summary.wiring_arguments or summary.prompts_source.file:
+        return ""
+    return prompts[0] if "::" in prompts[0] and summary.subject.startswith(prompts[0]) else ""
 
 
 def _settings_and_links(summary: Summary) -> tuple[Settings, Links | None]:
