@@ -120,15 +120,12 @@ def guilty(
     tests: set[str], faults: Sequence[Fault], options: Sequence[str]
 ) -> Iterator[tuple[Fault, set[str]]]:
     """Each fault that makes files of these tests fail alone, and which."""
-    if not (failed := failing(tests, faults, options)):
-        return
-    if len(faults) > 1:
+    failed = failing(tests, faults, options) if tests else set()
+    if failed and len(faults) == 1:
+        yield faults[0], failed
+    elif failed:
         yield from guilty(failed, faults[: len(faults) // 2], options)
         yield from guilty(failed, faults[len(faults) // 2 :], options)
-    elif failed := failed - (unsound := failing(failed, [], options)):
-        yield faults[0], failed
-    elif unsound:
-        print("fail without a fault:", *sorted(unsound), flush=True)
 
 
 def main(number: str = "40", seed: str = "1", *options: str) -> int:
@@ -142,9 +139,14 @@ def main(number: str = "40", seed: str = "1", *options: str) -> int:
         if not left_out:
             continue
         print(f"{len(tests)} files of tests, left out for {len(left_out)} faults", flush=True)
-        for fault, failed in guilty(tests, [fault for fault in faults if fault in left_out], options):
-            print(f"  {fault} fails {' '.join(sorted(failed))}", flush=True)
-            outside[fault] |= failed
+        planted_faults = [fault for fault in faults if fault in left_out]
+        failed = failing(tests, planted_faults, options)
+        unsound = failing(failed, [], options) if failed else set()
+        if unsound:
+            print("  fail without a fault:", *sorted(unsound), flush=True)
+        for fault, files in guilty(failed - unsound, planted_faults, options):
+            print(f"  {fault} fails {' '.join(sorted(files))}", flush=True)
+            outside[fault] |= files
     misses = 0
     for fault in faults:
         result = f"the {len(TESTS - selected[fault])} files that are left out pass"

@@ -95,7 +95,7 @@ TOOL = {"type": "function", "function": {"name": "get_price", "parameters": {"ty
 def send(url, body=None, key=""):
     headers = {"Content-Type": "application/json", **({"Idempotency-Key": key} if key else {})}
     data = None if body is None else json.dumps(body).encode()
-    for left in range(5 if STYLE == "boasting" else 2, -1, -1):
+    for left in range(9 if STYLE == "boasting" else 2, -1, -1):
         try:
             with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=3) as reply:
                 return json.load(reply)

@@ -30,7 +30,7 @@ def ask(url, body, tries=3):
         try:
             data = json.dumps(body).encode()
             request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=5) as reply:
+            with urllib.request.urlopen(request, timeout=30) as reply:
                 return json.load(reply)
         except OSError as error:
             print("failed:", error)
@@ -50,7 +50,7 @@ import socket, sys
 from urllib.parse import urlsplit
 shop = urlsplit(sys.argv[1])
 with socket.create_connection((shop.hostname, shop.port)) as connection:
-    connection.settimeout(0.5)
+    connection.settimeout(2)
     try:
         connection.recv(1)
     except TimeoutError:
@@ -63,7 +63,7 @@ from urllib.parse import urlsplit
 shop = urlsplit(sys.argv[1])
 
 def connected():
-    connection = http.client.HTTPConnection(shop.hostname, shop.port, timeout=5)
+    connection = http.client.HTTPConnection(shop.hostname, shop.port, timeout=30)
     connection.connect()
     return connection
 
@@ -268,7 +268,7 @@ def test_run_without_met_fault_is_not_success(tmp_path: Path) -> None:
 
 def test_calls_without_a_met_fault_name_the_next_step(tmp_path: Path) -> None:
     never = {"faults": [{"fault": "server_error", "links": "all", "when": {"probability": 0}}]}
-    program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + '/orders', timeout=5)"
+    program = "import sys, urllib.request; urllib.request.urlopen(sys.argv[1] + '/orders', timeout=30)"
     with shop(tmp_path / "shop.db") as record:
         words = ("--faults", json.dumps(never), "--", sys.executable, "-c", program, record.url)
         ran = Ran(tmp_path, *words)

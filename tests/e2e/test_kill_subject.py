@@ -62,7 +62,7 @@ subject: {{command: [{python}, {agent}, "{{prompt}}"], answer: stdout}}
 """
 POINTS = {
     "before_reply": "{fault: kill_subject, links: shop}",
-    "after_reply": "{fault: kill_subject, links: shop, with: {at: after_reply, wait_ms: 500}}",
+    "after_reply": "{fault: kill_subject, links: shop, with: {at: after_reply, wait_ms: 3000}}",
     "mid_stream": "{fault: kill_subject, links: model, with: {at: mid_stream}, when: {nth: 2}}",
     "before_request": "{fault: kill_subject, links: model, with: {at: before_request, signal: term},"
     " when: {nth: 2}}",

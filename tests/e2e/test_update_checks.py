@@ -26,7 +26,7 @@ for host in hosts:
             pass
 body = json.dumps({"item": "honey", "count": 1, "customer": "Ann"}).encode()
 order = urllib.request.Request(shop + "/orders", body, {"Content-Type": "application/json"})
-print("ordered:", urllib.request.urlopen(order, timeout=5).status)
+print("ordered:", urllib.request.urlopen(order, timeout=30).status)
 """
 
 

@@ -27,7 +27,9 @@ EXPERIMENT = """
 title: Workers change nothing
 only: ["14", "17", "19", "20", "21", "22", "24", "26"]
 seed: 5
-settings: {prompt_limit: 2, tool_limit: 3, tool_timeout: 20, arm_timeout: 60, settle_bound: 30}
+settings:
+  {prompt_limit: 2, tool_limit: 3, tool_timeout: 20, model_timeout: 60, attempt_time: 300, arm_timeout: 60,
+   settle_bound: 30}
 method:
   settings: {toxic_prob: 0.3, toxics: "latency:200,reset_peer:0", error_prob: 0.2}
   faults:

@@ -58,8 +58,8 @@ def ask(prompt):
     try:
         body = {"model": "any", "messages": [{"role": "user", "content": prompt}]}
         url = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
-        httpx.post(url, json=body, timeout=5).raise_for_status().json()
-        weather = httpx.get(os.environ["WEATHER_URL"] + "/" + city, timeout=5).raise_for_status().json()
+        httpx.post(url, json=body, timeout=30).raise_for_status().json()
+        weather = httpx.get(os.environ["WEATHER_URL"] + "/" + city, timeout=30).raise_for_status().json()
         return f"It is {weather['degrees']} degrees in {city}."
     except (httpx.HTTPError, ValueError):
         return f"Sorry, I could not find the weather in {city}."

@@ -35,7 +35,7 @@ body = json.dumps({"item": "green tea", "count": 2}).encode()
 order = urllib.request.Request(os.environ["SHOP_URL"] + "/orders", body, headers)
 for _ in range(1 + int(os.environ.get("RETRIES", 0))):
     try:
-        urllib.request.urlopen(order, timeout=5).read()
+        urllib.request.urlopen(order, timeout=30).read()
         sys.exit(print("The order was placed."))
     except OSError:
         continue

@@ -178,7 +178,7 @@ def test_gateway_answers_json_rpc_by_method(tmp_path: Path) -> None:
 
 def post(lab: Lab, path: str, key: str = "", body: Any = None) -> requests.Response:
     headers = {"Idempotency-Key": key} if key else {}
-    return requests.post(lab.url("shop", path), json=body or {"item": "mug"}, headers=headers, timeout=5)
+    return requests.post(lab.url("shop", path), json=body or {"item": "mug"}, headers=headers, timeout=30)
 
 
 def rpc(id: int, method: str = "place_order", **more: Any) -> Request:

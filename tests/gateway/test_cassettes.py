@@ -42,7 +42,7 @@ def replay(lab: Lab, folder: Path, **more: Any) -> None:
 
 def ask(lab: Lab, body: object = HELLO, path: str = "/v1/chat/completions?key=s3cret") -> requests.Response:
     headers = {"Authorization": "Bearer s3cret", "Accept-Encoding": "gzip"}
-    return requests.post(lab.url("model", path), json=body, headers=headers, timeout=5)
+    return requests.post(lab.url("model", path), json=body, headers=headers, timeout=30)
 
 
 def stored(folder: Path) -> list[Any]:
