@@ -17,7 +17,6 @@ from wirefault.experiments.facts import (
     EpisodeFacts,
     RunFacts,
     RunVerdicts,
-    Superseded,
     counting_runs,
     why_cut_short,
 )
@@ -51,7 +50,7 @@ class ArmFacts:
     problems: tuple[str, ...] = ()
     invalid_because: tuple[str, ...] = ()
     invalid: Mapping[str, int] = field(default_factory=dict)
-    superseded: tuple[Superseded, ...] = ()
+    superseded: tuple[str, ...] = ()
     source: Mapping[str, str] = field(default_factory=dict)
 
     @property

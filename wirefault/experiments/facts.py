@@ -68,26 +68,14 @@ class RunVerdicts:
 
 
 @dataclass(frozen=True)
-class Superseded:
-    """An episode that was invalid in that run, because of ``why``, and was run again."""
-
-    episode: str
-    run_id: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.episode} in {self.run_id}: {self.why or 'see its history'}"
-
-
-@dataclass(frozen=True)
 class CountingRuns:
     """``source``: the run that each episode counts from; ``invalid``: in how many runs an episode was
-    invalid.
+    invalid; ``superseded``: a line for each invalid episode that was run again.
     """
 
     source: Mapping[str, str]
     invalid: Mapping[str, int]
-    superseded: tuple[Superseded, ...]
+    superseded: tuple[str, ...]
 
 
 def why_cut_short(run_id: str, finished: RunFinished | None) -> str:
@@ -105,14 +93,15 @@ def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
     source: dict[str, str] = {}
     invalid: dict[str, int] = {}
     left: dict[str, str] = {}
-    superseded: list[Superseded] = []
+    superseded: list[str] = []
     for run_id, run in runs.items():
         for episode, outcome in run.outcomes.items():
             if episode in source and episode not in invalid:
                 continue  # already judged
             earlier = left.pop(episode, source.get(episode))
             if earlier is not None:
-                superseded.append(Superseded(episode, earlier, runs[earlier].reasons.get(episode, "")))
+                why = runs[earlier].reasons.get(episode) or "see its history"
+                superseded.append(f"{episode} in {earlier}: {why}")
             if outcome != "invalid":
                 source[episode] = run_id
                 invalid.pop(episode, None)

@@ -205,7 +205,7 @@ class SavedExperiment:
             self._asserted(arm, facts) if facts.episodes else (),
             facts.missing,
             {episode.episode: episode.why for episode in facts.episodes if episode.outcome == "invalid"},
-            tuple(map(str, facts.superseded)),
+            facts.superseded,
             tuple(finding for episode in facts.valid.episodes for finding in episode.differences),
             facts.claims,
             self._faulted_measures(arm, facts),
