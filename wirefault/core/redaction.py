@@ -222,7 +222,7 @@ class Redaction:
                     text = text.replace(spelling, self.hide(secret))
         if "://" in text:
             text = _URL.sub(lambda url: self._url(url[0]), text)
-        if any(trace in text for trace in _SHAPE_TRACES):
+        if any(map(text.__contains__, _SHAPE_TRACES)):
             text = _SHAPES.sub(lambda match: (match["prefix"] or "") + self.hide(match[0]), text)
         if _HINTS.search(text):
             text = self._members(text, nested_only=in_json)

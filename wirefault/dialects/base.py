@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -50,10 +51,10 @@ class LinkDialect(Protocol):
         """Any error as JSON. ``fields`` are further ones of the error object; ``id`` is the request's."""
 
 
-@runtime_checkable
-class NamesErrorsInHeader(Protocol):
-    """A dialect whose errors have their type in a header."""
+class NamesErrorsInHeader(ABC):
+    """The base of a dialect whose errors have their type in a header."""
 
+    @abstractmethod
     def error_headers(self, type: str, status: int) -> Mapping[str, str]:
         """The headers of such an error. ``type`` may be unknown to the API."""
 

@@ -17,6 +17,7 @@ from wirefault.dialects.base import (
     EventKind,
     ModelReply,
     ModelRequest,
+    NamesErrorsInHeader,
     OfferedTool,
     ToolCall,
     pieces,
@@ -92,7 +93,7 @@ _STREAM_EXCEPTIONS = {
 _Block = dict[str, Any]
 
 
-class Bedrock:
+class Bedrock(NamesErrorsInHeader):
     """Implements ``ModelDialect``; a reply has a message, its content a list of blocks."""
 
     name: Dialect = "bedrock"

@@ -161,12 +161,12 @@ def chunk(data: bytes) -> bytes:
     return b"%x\r\n%b\r\n" % (len(data), data)
 
 
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+
 def reason_phrase(status: int) -> str:
     """The status's usual phrase."""
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"
+    return _PHRASES.get(status, "Unknown")
 
 
 _LINE = re.compile(rb"\r\n|\n|\r")

@@ -137,7 +137,9 @@ class AttemptCalls:
 
     def note_other(self, link: str, fingerprint: str, at: float) -> None:
         """Note a request to a tool that is not counted: no fault is armed on its link."""
-        self._note_step(self._first_at.setdefault((link, fingerprint, 0), at), at)
+        first_at = self._first_at.setdefault((link, fingerprint, 0), at)
+        if self._failures:
+            self._note_step(first_at, at)
 
     def note_model_reply(self, at: float) -> None:
         """A request to a model that arrived then has its reply: the model may have asked for a call again."""
@@ -212,22 +214,22 @@ class OpenFunctions:
 
     def __init__(self, sends: dict[str, bool]) -> None:
         self._sends = sends
-        self._open: dict[int, _OpenFunction] = {}
+        self.running: dict[int, _OpenFunction] = {}
 
     def begin(self, call: int, path: str) -> None:
         """``call`` identifies it until ``end``."""
-        self._open[call] = _OpenFunction(path)
+        self.running[call] = _OpenFunction(path)
 
     def note_request(self) -> None:
-        """A request of the subject arrived: one of the functions may have sent it."""
-        paths = {function.path for function in self._open.values()}
+        """A request of the subject arrived: one of the running functions may have sent it."""
+        paths = {function.path for function in self.running.values()}
         if len(paths) == 1:
             self._sends[paths.pop()] = True
         else:
-            for function in self._open.values():
+            for function in self.running.values():
                 function.is_clear = False
 
     def end(self, call: int) -> None:
-        function = self._open.pop(call, None)
+        function = self.running.pop(call, None)
         if function is not None and function.is_clear:
             self._sends.setdefault(function.path, False)

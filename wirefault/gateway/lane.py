@@ -68,9 +68,12 @@ class LaneAttempt:
     """Links that may have a toxic between the gateway and its clients."""
     lab_headers: bytes
     """Header lines towards the lab's tools."""
-
     kills: AttemptKills
     """Faults that kill the subject."""
+    counted_origin: Origin
+    """The origin of its requests, as their connection shows it."""
+    named_origin: Origin
+    """... as their own baggage names it."""
 
     def __init__(
         self,
@@ -96,8 +99,8 @@ class LaneAttempt:
             f"{WORLD_HEADER}: {world_key(run.run_id, episode)}\r\n"
             f"{TRANSLATOR_HEADER}: {run.settings.translator_backend}\r\n"
         ).encode("latin-1")
-        self._origin = Origin(run, self, episode, number, "counted")
-        self._named_origin = self._origin._replace(identity="baggage")
+        self.counted_origin = Origin(run, self, episode, number, "counted")
+        self.named_origin = self.counted_origin._replace(identity="baggage")
         self._macs: set[str] = set()
         self.calls = AttemptCalls()
         self.open_functions = OpenFunctions(run.function_sends)
@@ -107,11 +110,8 @@ class LaneAttempt:
         return self.episode == episode and self.number == number
 
     def is_named_by(self, identity: Identity) -> bool:
-        return self.run.run_id == identity.run and self.is_(identity.episode, identity.attempt)
-
-    def origin(self, *, named: bool) -> Origin:
-        """Return the origin of a request of this attempt. ``named``: its own baggage names the attempt."""
-        return self._named_origin if named else self._origin
+        same_attempt = self.episode == identity.episode and self.number == identity.attempt
+        return same_attempt and self.run.run_id == identity.run
 
     def believes(self, sender: Sender, link: str, *, late: bool) -> bool:
         """Whether the baggage, which names this attempt, has a valid MAC.
@@ -241,23 +241,18 @@ class Lane:
         ``attempt`` is the one of its connection. Only baggage with a valid MAC is believed. The request is
         late if it names an earlier attempt of the lane. Other baggage that names another attempt is ignored.
         """
-        named = self._named_by(sender.identity, attempt) if sender is not None else None
-        is_late = named is not attempt
-        believed = sender is not None and named is not None and named.believes(sender, link, late=is_late)
-        identity = sender.identity if sender is not None and believed else None
-        if named is not None and believed and is_late:
-            return named.late_origin(during=attempt), identity
-        if attempt is None:
-            return NO_ORIGIN, None
-        return attempt.origin(named=not is_late), identity
-
-    def _named_by(self, identity: Identity, attempt: LaneAttempt | None) -> LaneAttempt | None:
-        """Return the attempt that the identity names: the request's own or one of the last; else None."""
+        counted = attempt.counted_origin if attempt is not None else NO_ORIGIN
+        if sender is None:
+            return counted, None
+        identity = sender.identity
         if attempt is not None and attempt.is_named_by(identity):
-            return attempt
-        return next(
-            (each for each in (self.attempt, *self._ended) if each and each.is_named_by(identity)), None
-        )
+            is_believed = attempt.believes(sender, link, late=False)
+            return attempt.named_origin, identity if is_believed else None
+        for earlier in (self.attempt, *self._ended):
+            if earlier is not None and earlier.is_named_by(identity):
+                is_believed = earlier.believes(sender, link, late=True)
+                return (earlier.late_origin(during=attempt), identity) if is_believed else (counted, None)
+        return counted, None
 
     async def settle(self, episode: str, number: int, bound_s: float) -> int:
         """End the attempt once its requests are answered, or at the bound; return how many are unanswered.
@@ -314,6 +309,11 @@ class LinkListener:
     def is_model(self) -> bool:
         """Whether all its requests ask a model; where each shows its dialect, the exchange says so."""
         return self.link.is_model and not self.link.dialect_by_request
+
+    @cached_property
+    def is_function(self) -> bool:
+        """Whether its requests call functions of the subject's own processes."""
+        return self.link.is_in_process
 
     @cached_property
     def is_lines(self) -> bool:

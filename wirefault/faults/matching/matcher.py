@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -204,7 +204,7 @@ class FaultMatcher:
         if group.after_write and not incoming.after_write:
             return
         count, moment = None, _ANY_MOMENT
-        in_turn = within(group.turn, incoming.turn)
+        in_turn = group.turn is None or within(group.turn, incoming.turn)
         if not in_turn and not group.persistent:
             return
         if group.counts:
@@ -239,8 +239,8 @@ class FaultMatcher:
                 if entry.fault.of_server:
                     self._requests[armed.place, incoming.link, incoming.episode] += 1
                     ordinal = self._requests[armed.place, incoming.link, incoming.episode]
-                tried = self._try(entry, incoming, ordinal, chance_of)
-                met.append((armed, replace(tried, new_session=new_session)))
+                tried = self._try(entry, incoming, ordinal, chance_of, new_session=new_session)
+                met.append((armed, tried))
 
     def _is_new_session(self, armed: ArmedEntry, incoming: IncomingTry, header: str) -> bool:
         """Note the try's session. Whether it began after the entry had been met, and so still exists."""
@@ -268,7 +268,15 @@ class FaultMatcher:
             seconds -= self._clocks[key]
         return chance, entry.dose.share(seconds, incoming.link_call)
 
-    def _try(self, entry: Entry, incoming: IncomingTry, ordinal: int, chance: Callable[[str], float]) -> Try:
+    def _try(
+        self,
+        entry: Entry,
+        incoming: IncomingTry,
+        ordinal: int,
+        chance: Callable[[str], float],
+        *,
+        new_session: bool = False,
+    ) -> Try:
         return Try(
             link=incoming.link,
             dialect=_dialect_of(incoming),
@@ -281,6 +289,7 @@ class FaultMatcher:
             chance=chance,
             earlier=tuple(self._replies[incoming.episode, incoming.link]) if entry.fault.remembers else (),
             lines=incoming.lines,
+            new_session=new_session,
         )
 
 

@@ -197,7 +197,7 @@ class ClientSide:
 
     def carry_out_plan(self, exchange: Exchange) -> None:
         """Release the request, now or when its link's toxics are as planned for its call."""
-        if exchange.waits_for_toxics:
+        if exchange.decision is not None and exchange.decision.waits_for_toxics:
             self._hold_back(exchange, _ToxicsWait(exchange, self._on_toxics_changed))
         else:
             self._delay_or_release(exchange)

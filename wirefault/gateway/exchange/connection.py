@@ -170,8 +170,10 @@ class ClientConnection(ClientSide, asyncio.Protocol):
             if data:
                 queue.add(data, time.perf_counter())
             self.carry_out_plan(exchange)
-        else:
+        elif data:
             self._on_body(exchange, data)
+        else:
+            self.take_body(exchange, b"")
         return True
 
     def _on_head_timeout(self) -> None:
@@ -180,23 +182,22 @@ class ClientConnection(ClientSide, asyncio.Protocol):
     def _new_exchange(self, head: RequestHead) -> Exchange:
         exchange = self.new_exchange(head, self.queue.arrived)
         exchange.opened, self._opened = self._opened, None
-        if self.listener.link.is_in_process:
+        if self.listener.is_function:
             exchange.opened = _call_began(exchange)
         if self.client.tls:
             exchange.tls, self.client.tls = self.client.tls, "kept"
         return exchange
 
     def _on_body(self, exchange: Exchange, data: bytes) -> None:
-        """Take a part of the body (maybe empty) and forward it, unless faults may act on it."""
-        if data:
-            try:
-                used = exchange.take_body(data)
-            except BadBody as error:
-                self._refuse(BadHead(str(error)))
-                return
-            if used < len(data):
-                self.queue.add(data[used:], time.perf_counter())
-                data = data[:used]
+        """Take a part of the body and forward it, unless faults may act on it."""
+        try:
+            used = exchange.take_body(data)
+        except BadBody as error:
+            self._refuse(BadHead(str(error)))
+            return
+        if used < len(data):
+            self.queue.add(data[used:], time.perf_counter())
+            data = data[:used]
         self.take_body(exchange, data)
 
     def _refuse(self, error: BadHead) -> None:

@@ -58,7 +58,9 @@ def may_meet_fault(exchange: Exchange) -> bool:
         return True  # its body shows which recorded reply fits
     if _meets_as(exchange, run, of_model=exchange.is_model):
         return True
-    return exchange.may_ask_model != exchange.is_model and _meets_as(exchange, run, of_model=True)
+    if not listener.dialect_by_request or exchange.is_model:
+        return False
+    return exchange.may_ask_model and _meets_as(exchange, run, of_model=True)
 
 
 def _meets_as(exchange: Exchange, run: Run, *, of_model: bool) -> bool:
@@ -83,8 +85,8 @@ def ask_faults(exchange: Exchange) -> None:
     if not exchange.request_done:
         _hold(exchange)
         return
-    decide(exchange)
-    if exchange.plan is not None or exchange.waits_for_toxics:
+    decision = decide(exchange)
+    if exchange.plan is not None or decision.waits_for_toxics:
         exchange.waiting = []
 
 
@@ -113,13 +115,14 @@ def can_be_decided(exchange: Exchange) -> bool:
     return len(start) >= start.limit or framed >= _FRAMING * start.limit
 
 
-def decide(exchange: Exchange) -> None:
-    """Set the decision, the plan and the number of the fault set that was asked."""
+def decide(exchange: Exchange) -> Decision:
+    """Set the decision, the plan and the number of the fault set that was asked; return the decision."""
     listener, origin = exchange.listener, exchange.origin
     run, attempt, link = origin.run, origin.attempt, listener.name
     assert run is not None
     decision = exchange.decision = Decision(
-        left_to_requests=exchange.is_left_to_requests, remembers_reply=link in run.matcher.remembering
+        left_to_requests=listener.is_function and exchange.is_left_to_requests,
+        remembers_reply=link in run.matcher.remembering,
     )
     start = exchange.body_start
     whole = exchange.request_done and (start is None or not start.cut)
@@ -130,7 +133,12 @@ def decide(exchange: Exchange) -> None:
     call = CallName(exchange.fingerprint, exchange.call)
     if attempt is not None:
         call = call if is_numbered else _counted_call(exchange, attempt, body, whole=whole)
-        decision.link_call = _number_on_link(exchange, attempt, call)
+        if (
+            exchange.message is not None and exchange.message != CALL
+        ):  # of MCP's messages only tool calls count
+            decision.link_call = attempt.calls.last_on_link(link)
+        else:
+            decision.link_call = attempt.calls.number_on_link(link, call)
         if link in attempt.call_holds.links and not attempt.settling:
             decision.waits_for_toxics = attempt.call_holds.must_wait(link, decision.link_call)
     exchange.configuration = run.configuration
@@ -162,9 +170,9 @@ def decide(exchange: Exchange) -> None:
     matched = run.matcher.match(incoming)
     decision.eligible = matched.eligible
     # budgets first: a provider that refuses a request does nothing else with it
-    budget_faults = _met_budgets(exchange, decision, run, incoming)
-    faults = [(entry, tried) for entry, tried in matched.met if not _has_killed(attempt, entry)]
-    if budget_faults or faults:
+    budget_faults = _met_budgets(exchange, decision, run, incoming) if run.budgets is not None else ()
+    if budget_faults or matched.met:
+        faults = [(entry, tried) for entry, tried in matched.met if not _has_killed(attempt, entry)]
         plan = plan_try([*budget_faults, *faults], whole=whole)
         called = origin.attempt_number, link, *call
         if faults and plan.acts and not run.in_blast_radius(origin.episode, called):
@@ -176,6 +184,7 @@ def decide(exchange: Exchange) -> None:
         decision.shadows = run.shadows.match(incoming, whole=whole)
     if run.replay is not None:
         _replay(exchange, decision, run.replay, body, whole=whole)
+    return decision
 
 
 def _has_killed(attempt: LaneAttempt | None, entry: Entry) -> bool:
@@ -281,13 +290,6 @@ def _counted_call(exchange: Exchange, attempt: LaneAttempt, body: bytes, *, whol
     )
     is_marked = bool(head.noted) and sdk_retries(head.noted) > 0
     return attempt.calls.name(tried, exchange.call, is_marked=is_marked)
-
-
-def _number_on_link(exchange: Exchange, attempt: LaneAttempt, call: CallName) -> int:
-    """Number the call among all of the attempt on its link. Of MCP's messages only tool calls count."""
-    if exchange.message is not None and exchange.message != CALL:
-        return attempt.calls.last_on_link(exchange.listener.name)
-    return attempt.calls.number_on_link(exchange.listener.name, call)
 
 
 def _met_budgets(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Step
 from wirefault.faults.base import Pings
@@ -122,11 +123,15 @@ class ReplyDelivery:
 
     def expect(self, exchange: Exchange, head: RequestHead) -> None:
         """Prepare for the upstream's reply to that head."""
-        reply, listener = exchange.reply, exchange.listener
-        if exchange.may_ask_model and exchange.origin.run is not None:
+        reply, listener, run = exchange.reply, exchange.listener, exchange.origin.run
+        decision = exchange.decision
+        may_ask_model = exchange.is_model or (listener.dialect_by_request and exchange.may_ask_model)
+        if run is not None and may_ask_model:
             reply.pieces = SentPieces()
         observe = _server_sink(exchange) if listener.may_be_mcp else None
-        memory = exchange.reply_memory()
+        memory = None
+        if run is not None and decision is not None and decision.remembers_reply:
+            memory = partial(run.matcher.remember, exchange.origin.episode, listener.name)
         candidates = exchange.plan.reply_candidates if exchange.plan is not None else ()
         swallow_continue = exchange.continue_sent
         if not candidates and memory is None:
@@ -262,7 +267,7 @@ class ReplyDelivery:
         ``client_was_gone``: the client got nothing of the bytes that were written after it half-closed.
         """
         writer, changes, reader = self.writer, self.changes, self.reader
-        reply, plan, fault = exchange.reply, exchange.plan, self.acting_fault(exchange)
+        reply, plan = exchange.reply, exchange.plan
         self.reader = None
         if self._hang_limit is not None:
             self._hang_limit.cancel()
@@ -280,6 +285,7 @@ class ReplyDelivery:
                 reply.server_reply.reader = upstream
         if writer is None and plan is None and not client_was_gone:
             return  # the usual case
+        fault = self.acting_fault(exchange)
         if writer is not None:
             reply.reader = writer.sent_reply.reader if writer.sent_reply.reader.head is not None else None
             self.writer = self.changes = None

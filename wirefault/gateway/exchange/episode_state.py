@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 
 from wirefault.dialects.fate import fate_of
-from wirefault.dialects.http import SAFE_METHODS
 from wirefault.dialects.mcp import CALL, LIST
 from wirefault.gateway.exchange.carrier import MessageReader
 from wirefault.gateway.exchange.decision import is_write
@@ -52,10 +51,13 @@ def note_end_of_try(exchange: Exchange) -> None:
         attempt.calls.note_model_reply(exchange.began)
 
 
-def note_write(exchange: Exchange, status: int | None) -> None:
-    """Note the write if the upstream, which answered with that status, has carried one out."""
+def note_write(exchange: Exchange, status: int) -> None:
+    """Note the write if the upstream, which answered with that status, has carried one out.
+
+    Call it for requests whose method is not safe.
+    """
     run, listener = exchange.origin.run, exchange.listener
-    if run is None or status is None or exchange.head.method in SAFE_METHODS:
+    if run is None:
         return
     if exchange.request_done and not exchange.keyed:
         exchange.settle_key()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from wirefault.core.identity import fingerprint
@@ -66,6 +65,8 @@ class Exchange:
     listener: LinkListener
     head: RequestHead
     origin: Origin
+    crosses_toxic: bool
+    """Whether its attempt has a toxic between the gateway and the client."""
     reply: ReplyRecord
     began: float
     """``perf_counter`` at the request's first byte."""
@@ -144,7 +145,7 @@ class Exchange:
         self.call = self.try_ = self.configuration = 0
         self.counted = self.decision = self.plan = self.waiting = self.error = None
         self.keyed = self.forwarding = self.forwarded = self.recorded = False
-        self.continue_sent = self.client_left = self.unavailable = False
+        self.crosses_toxic = self.continue_sent = self.client_left = self.unavailable = False
         self.outage = ""
         if head.chunked or head.length:
             self.body_start = BodyStart(MAX_FINGERPRINTED)
@@ -173,23 +174,19 @@ class Exchange:
 
     def identify(self, attempt: LaneAttempt | None) -> None:
         """Set the origin: the attempt of its connection (or lane), refined by baggage that is believed."""
-        lane = self.listener.lane
+        listener = self.listener
         sender = sender_in(self.head.baggage) if self.head.baggage else None
-        self.origin, believed = lane.origin_of(attempt, sender, self.listener.name)
+        self.origin, believed = listener.lane.origin_of(attempt, sender, listener.name)
         if believed is not None:
             self.call, self.try_ = believed.call, believed.try_
         if self.origin.run is not None:
             self.configuration = self.origin.run.configuration  # the decision about faults may replace it
-        if self.listener.dialect_by_request and self.head.upgrade and self.path.endswith(REALTIME.path_end):
+        if listener.dialect_by_request and self.head.upgrade and self.path.endswith(REALTIME.path_end):
             self._note_model_api(REALTIME.name)
-        if self.origin.attempt is not None and not self.listener.link.is_in_process:
-            self.origin.attempt.open_functions.note_request()
-
-    @property
-    def crosses_toxic(self) -> bool:
-        """Whether its attempt has a toxic between the gateway and the client."""
-        attempt = self.origin.attempt
-        return attempt is not None and self.listener.name in attempt.toxic_links
+        if attempt is not None:
+            self.crosses_toxic = listener.name in attempt.toxic_links
+            if attempt.open_functions.running and not listener.is_function:
+                attempt.open_functions.note_request()
 
     @property
     def attempt_is_over(self) -> bool:
@@ -232,15 +229,10 @@ class Exchange:
         self.listener.lane.note_model(self.listener.link, api)
 
     @property
-    def is_found_function(self) -> bool:
-        """Whether it calls a function of the subject that no wiring names."""
-        return self.listener.link.is_in_process and self.listener.link.found
-
-    @property
     def is_left_to_requests(self) -> bool:
         """Whether faults that do not name it act on the requests that it sends: a function found at run time
         that sends requests, or whose code may."""
-        if not self.is_found_function or self.origin.run is None:
+        if not (self.listener.is_function and self.listener.link.found) or self.origin.run is None:
             return False
         sends = self.origin.run.function_sends.get(self.path)
         return sends if sends is not None else bool(read_header(self.head, SENDS_HEADER))
@@ -248,26 +240,14 @@ class Exchange:
     @property
     def is_marked_write(self) -> bool:
         """Whether it calls a function that the subject marks as a write."""
-        return self.listener.link.is_in_process and bool(read_header(self.head, WRITES_HEADER))
+        return self.listener.is_function and bool(read_header(self.head, WRITES_HEADER))
 
     @property
     def has_sent_requests(self) -> bool:
         """Whether it calls a function that has sent a request in this run."""
         run = self.origin.run
-        is_function = self.listener.link.is_in_process
+        is_function = self.listener.is_function
         return run is not None and is_function and run.function_sends.get(self.path, False)
-
-    def begin_function(self) -> None:
-        """It is carried out from now on."""
-        attempt = self.origin.attempt
-        if attempt is not None and self.listener.link.is_in_process:
-            attempt.open_functions.begin(id(self), self.path)
-
-    def end_function(self) -> None:
-        """It has returned."""
-        attempt = self.origin.attempt
-        if attempt is not None and self.listener.link.is_in_process:
-            attempt.open_functions.end(id(self))
 
     @property
     def path(self) -> str:
@@ -295,21 +275,10 @@ class Exchange:
         """Whether a fault answers instead of the upstream."""
         return self.plan is not None and self.plan.answers
 
-    @property
-    def waits_for_toxics(self) -> bool:
-        return self.decision is not None and self.decision.waits_for_toxics
-
     def mark_faults_not_injected(self, why: WhyNot) -> None:
         """Record the reason for all faults that have not acted by now."""
         if self.plan is not None:
             self.plan.mark_not_injected(why)
-
-    def reply_memory(self) -> Callable[[Reply], None] | None:
-        """Return where faults that repeat the reply later want it; None without such faults."""
-        run = self.origin.run
-        if run is None or self.decision is None or not self.decision.remembers_reply:
-            return None
-        return partial(run.matcher.remember, self.origin.episode, self.listener.name)
 
     @property
     def fault_is_cause(self) -> bool:

@@ -27,12 +27,14 @@ def reply_outage(exchange: Exchange) -> str:
     reply = exchange.reply
     if reply.upstream_status is None or reply.reader is None:
         return ""
-    if exchange.listener.link.is_in_process:  # an exception of the subject's own function
+    if exchange.listener.is_function:  # an exception of the subject's own function
         return ""
     if not exchange.request_done:  # the server did not read it all, so its kind may be unknown
         return tool_outage(Reply((), b"", reply.upstream_status), whole=False)
     if not exchange.keyed:
         exchange.settle_key()
+    if reply.upstream_status < 400 and reply.body_start is None and not exchange.is_model:
+        return ""  # the record has nothing of it that could show a failure
     try:
         return _outage(exchange, reply.upstream_status, reply.reader)
     except Exception:  # noqa: BLE001 - a plug-in's dialect may raise anything

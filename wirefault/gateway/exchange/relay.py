@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import Protocol
 
-from wirefault.dialects.http import Ending, Reply
+from wirefault.dialects.http import SAFE_METHODS, Ending, Reply
 from wirefault.dialects.mcp import ToolAnswer
 from wirefault.faults.plan import MetFault
 from wirefault.gateway.endpoint import Endpoint
@@ -100,10 +100,11 @@ class RequestRelay:
     def forward(self, exchange: Exchange, body: bytes) -> None:
         """Send the header block and the part of the body that is here, and prepare for the reply."""
         exchange.forwarding = True
-        exchange.begin_function()
+        attempt = exchange.origin.attempt
+        if self._listener.is_function and attempt is not None:
+            attempt.open_functions.begin(id(exchange), exchange.path)
         endpoint = self._endpoint_of(exchange)
         upstream = self.upstream.open(endpoint)
-        attempt = exchange.origin.attempt
         is_lab_tool = self._endpoint is not None and endpoint.is_lab
         lab_headers = attempt.lab_headers if is_lab_tool and attempt is not None else b""
         head, message = self._carrier.request_for(exchange.head, body, exchange.plan, endpoint, lab_headers)
@@ -310,7 +311,8 @@ class RequestRelay:
             self._copies.note_reply(reader)
         if exchange.reply.server_reply is not None and reader.head is not None:
             exchange.reply.server_reply.reader = reader
-        note_write(exchange, reader.head.status if reader.head is not None else None)
+        if reader.head is not None and exchange.head.method not in SAFE_METHODS:
+            note_write(exchange, reader.head.status)
         if self.delivery.complete(exchange):
             self._finish_if_over(exchange)
 
@@ -445,13 +447,14 @@ class RequestRelay:
             for fault in exchange.plan.message_candidates:
                 fault.mark_not_injected("already_faulted" if exchange.plan.answers else "upstream_failed")
         self.exchange = self._copies = self._tunnel = None
-        if exchange.forwarding:
-            exchange.end_function()
+        if exchange.forwarding and self._listener.is_function and exchange.origin.attempt is not None:
+            exchange.origin.attempt.open_functions.end(id(exchange))
         self.delivery.finish(exchange, client_was_gone=exchange.client_left and self._client.half_closed)
-        note_write(exchange, exchange.reply.upstream_status)
+        if exchange.reply.upstream_status is not None and exchange.head.method not in SAFE_METHODS:
+            note_write(exchange, exchange.reply.upstream_status)
         if exchange.client_left:
             exchange.error = exchange.error or CLIENT_LEFT
-        if exchange.fault_is_cause:
+        if exchange.plan is not None and exchange.fault_is_cause:
             exchange.unavailable = False
         elif not exchange.unavailable and exchange.origin.run is not None:
             exchange.outage = reply_outage(exchange)

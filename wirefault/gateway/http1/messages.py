@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from operator import methodcaller
 
 from wirefault.dialects.base import typed_error
 from wirefault.dialects.http import (
@@ -23,6 +24,7 @@ _REQUEST_FRAMING = frozenset(("content-length", "transfer-encoding", "expect", "
 _REPLY_FRAMING = frozenset(
     ("content-length", "transfer-encoding", "connection", "trailer", "content-encoding")
 )
+_PARTS_OF_HEADER = methodcaller("partition", ":")
 _WITH_BODY = frozenset(("POST", "PUT", "PATCH"))
 
 
@@ -76,8 +78,7 @@ def _headers(lines: Sequence[bytes]) -> Headers:
     if not lines:
         return ()
     texts = b"\r\n".join(lines).decode("latin-1").split("\r\n")
-    parts = [text.partition(":") for text in texts]
-    return tuple([(name, value.strip(" \t")) for name, _, value in parts])
+    return tuple([(name, value.strip(" \t")) for name, _, value in map(_PARTS_OF_HEADER, texts)])
 
 
 class Unreadable(ValueError):
