@@ -288,8 +288,7 @@ def _counted_call(exchange: Exchange, attempt: LaneAttempt, body: bytes, *, whol
         access=f"{client_credential(head)} {session}",
         key_field=exchange.listener.link.key or "",
     )
-    is_marked = bool(head.noted) and sdk_retries(head.noted) > 0
-    return attempt.calls.name(tried, exchange.call, is_marked=is_marked)
+    return attempt.calls.name(tried, exchange.call, is_marked=sdk_retries(head.noted) > 0)
 
 
 def _met_budgets(

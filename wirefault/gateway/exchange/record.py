@@ -86,9 +86,6 @@ def _exchange_event(exchange: Exchange) -> events.Exchange:
     if origin.late_of is not None:
         episode, attempt = origin.late_of.episode, origin.late_of.number
     more = _wire_fields(exchange)
-    if exchange.plan is not None and exchange.plan.met_faults:
-        redact = _redact_in(exchange)
-        more["faults"] = [fault_met(fault, began, redact) for fault in exchange.plan.met_faults]
     if _is_unusual(exchange):
         more |= _unusual_fields(exchange)
     if reply.pieces and exchange.is_model:
@@ -202,7 +199,7 @@ def _redacted(value: Any, redact: _Redact) -> Any:
 
 
 def _wire_fields(exchange: Exchange) -> dict[str, Any]:
-    """The fields about the wire that differ from their defaults."""
+    """The fields about the wire and its faults that differ from their defaults."""
     head, reply, listener, run = exchange.head, exchange.reply, exchange.listener, exchange.origin.run
     # most requests have only the dialect, which is the same for their whole link
     fields: dict[str, Any] = {"dialect": listener.recorded_dialect}
@@ -221,12 +218,14 @@ def _wire_fields(exchange: Exchange) -> dict[str, Any]:
         fields["tls"] = exchange.tls
     if listener.link.writes or listener.link.key or head.noted:
         fields |= _write_fields(exchange, listener.link)
-    if exchange.is_marked_write:
+    if listener.is_function and exchange.is_marked_write:
         fields["write"] = True
     if head.trace_at and exchange.origin.identity != "baggage":
         fields |= _trace_field(head)
-    if head.noted or "?" in head.target:
-        fields |= _client_fields(head.noted, client_credential(exchange.head), listener.redaction)
+    if secret := client_credential(head):
+        fields["credential"] = listener.redaction.digest(secret)
+    if head.noted:
+        fields |= {"sdk_retry": sdk_retries(head.noted) or None, "operation": head.noted.get(OPERATION, "")}
     if reply.status != reply.upstream_status or (reply.status is not None and reply.status >= 300):
         fields |= _reply_fields(exchange)
     if reply.websocket is not None:
@@ -236,6 +235,10 @@ def _wire_fields(exchange: Exchange) -> dict[str, Any]:
     keeps_bodies = run is not None and run.keeps_bodies
     if keeps_bodies or exchange.plan is not None or reply.body_start is not None:
         redact = _redact_in(exchange)
+        if exchange.plan is not None:
+            fields["faults"] = [
+                fault_met(fault, exchange.began, redact) for fault in exchange.plan.met_faults
+            ]
         if keeps_bodies:
             fields |= _body_fields(exchange, head.noted.get(CONTENT_ENCODING, ""), redact)
         fields["faulted_reply"] = _faulted_reply(exchange, redact)
@@ -283,12 +286,6 @@ def _key_in_body(exchange: Exchange, link: Link) -> str:
         return value
     is_id = isinstance(value, int) and not isinstance(value, bool) and abs(value) < _MAX_ID
     return str(value) if is_id else ""
-
-
-def _client_fields(noted: Mapping[bytes, str], secret: str, redaction: Redaction) -> dict[str, Any]:
-    credential = redaction.digest(secret) if secret else ""
-    operation = noted.get(OPERATION, "")
-    return {"credential": credential, "sdk_retry": sdk_retries(noted) or None, "operation": operation}
 
 
 def _trace_field(head: RequestHead) -> dict[str, Any]:

@@ -313,8 +313,8 @@ class RequestRelay:
             exchange.reply.server_reply.reader = reader
         if reader.head is not None and exchange.head.method not in SAFE_METHODS:
             note_write(exchange, reader.head.status)
-        if self.delivery.complete(exchange):
-            self._finish_if_over(exchange)
+        if self.delivery.complete(exchange) and (exchange.request_done or not exchange.keep_alive):
+            self._finish(exchange)
 
     # the end of an exchange
 
@@ -340,8 +340,8 @@ class RequestRelay:
         if ending == "reset":
             self._record(exchange)
             self._client.reset()
-        else:
-            self._finish_if_over(exchange)
+        elif exchange.request_done or not exchange.keep_alive:
+            self._finish(exchange)
 
     def _kills_client(self, exchange: Exchange) -> bool:
         """Order the kill of the subject, if a fault wants it here; the exchange waits for that."""
@@ -392,10 +392,6 @@ class RequestRelay:
             self.delivery.note_hang_ended(exchange)
             exchange.error, exchange.keep_alive = HANG_ENDED, False
             self._finish_now(exchange)
-
-    def _finish_if_over(self, exchange: Exchange) -> None:
-        if exchange.request_done or not exchange.keep_alive:
-            self._finish(exchange)
 
     def _finish(self, exchange: Exchange) -> None:
         """End the exchange. Whether a half-closed client was there to read is known a moment later."""

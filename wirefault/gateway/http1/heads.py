@@ -278,8 +278,6 @@ def _length(value: bytes, before: int | None) -> int:
 
 def sdk_retries(noted: Mapping[bytes, str]) -> int:
     """Return how often the client's SDK has sent the request before, by its own header."""
-    if not noted:
-        return 0
     stainless, amazon = (noted.get(name, "") for name in RETRY_COUNTS)
     if stainless.isdecimal():
         return int(stainless[:4])
@@ -293,7 +291,7 @@ def client_credential(head: RequestHead) -> str:
         if value := head.noted.get(name):
             key = _SIGNING_KEY.search(value)  # AWS: each request has a signature of its own
             return key[1] if key else value.rpartition(" ")[2]
-    return credential_in_query(head.target)
+    return credential_in_query(head.target) if "?" in head.target else ""
 
 
 def read_header(head: RequestHead, name: str) -> str:
