@@ -173,7 +173,8 @@ def highest(gains: float, losses: float, n: float, error: float) -> float:
 
         least, most = max(0.0, -difference), (1 - difference) / 2
         width = most - least
-        rate = optimize.brentq(slope, least + 1e-13 * width, most - 1e-13 * width, xtol=1e-16)
+        ends = least + 1e-13 * width, most - 1e-13 * width
+        rate = optimize.brentq(slope, *ends, xtol=1e-16) if slope(ends[0]) > 0 else least
         spread = math.sqrt(n * (2 * rate + difference * (1 - difference)))
         return float((n * difference - (gains - losses) - 0.5) / spread - stats.norm.ppf(1 - error))
 
