@@ -8,6 +8,7 @@ from tests.judging.findings.traced import LINKS, model_request, request
 from tests.judging.oracle.histories import ended, fault_met, run_started, started
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, RunView, read_run, run_note
+from wirefault.audit.options import AuditOptions
 from wirefault.experiments.facts import judged_run
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.rules import trace_findings
@@ -67,3 +68,10 @@ def test_write_carried_out_less_often_is_counted() -> None:
         "POST /orders was carried out once, not twice, and it answers 'Sorry.'",
         "POST /orders was not carried out, and it answers 'Sorry.'",
     ]
+
+
+def test_only_questions_that_have_an_agent_wait_get_further_lanes() -> None:
+    lanes = {
+        name: AuditOptions((name,), workers=2).lanes for name in ("lost_reply", "write_hangs", "write_down")
+    }
+    assert lanes == {"lost_reply": 2, "write_hangs": 6, "write_down": 6}

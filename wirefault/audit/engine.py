@@ -46,8 +46,6 @@ from wirefault.settings.settings import Settings
 from wirefault.wiring.links import STDIO
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
-WAITING_LANES = 4
-"""Further lanes, for agents that wait in a hang."""
 _MARGIN_S = 30.0
 _RESET_BOUND_S = 60.0
 _REPLIES, _MODEL_REPLIES = "writes.jsonl", "model.jsonl"
@@ -73,7 +71,7 @@ def run_audit(
     """Run the audit in its own lab. Raises ``OSError`` if a file cannot be written."""
     result, halt = AuditResult(saved), Halt()
     shares_world = saved.plan.configuration.wiring.world is not None
-    lanes = 1 if shares_world or options.reset else options.workers + WAITING_LANES
+    lanes = 1 if shares_world else options.lanes
     began = time.monotonic()
 
     def in_lab(lab: RunningLab) -> int:

@@ -20,6 +20,8 @@ from wirefault.wiring.write_requests import Corrections
 
 MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
 _OPTIONS = "audit.json"
+WAITING_LANES = 4
+"""Further lanes, for agents that wait in a hang or before a retry."""
 
 WritesMode = Literal["real", "answer"]
 
@@ -52,6 +54,12 @@ class AuditOptions(Struct, frozen=True, omit_defaults=True):
     def chosen(self) -> list[Question]:
         """Return the questions. Raises ``KeyError`` for an unknown name."""
         return [QUESTIONS[name] for name in self.questions]
+
+    @property
+    def lanes(self) -> int:
+        """How many runs may be under way at once."""
+        waits = any(question.hangs or question.lasting for question in self.chosen)
+        return 1 if self.reset else self.workers + (WAITING_LANES if waits else 0)
 
     @property
     def corrections(self) -> Corrections:
