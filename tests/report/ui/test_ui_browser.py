@@ -11,7 +11,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.cli_process import CliProcess
-from tests.lab.demos import SLOW, environ_in
+from tests.lab.demos import CALM, environ_in
 from tests.report.page.recorded import doubled_order, synthetic
 from tests.report.page.test_browser import CHROMIUM
 from tests.support import RUN_PATIENCE_S, required, until
@@ -26,7 +26,23 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None and not required("browser"), reason="needs chromium on PATH"),
 ]
 _PAGES = ["/", "/compare?first=run-a&second=run-b", "/memory", "/runs/missing"]
-_PROMPTS = ("What is 2 + 2?", "What is 3 + 4?", "What is 5 + 6?", "What is 7 + 8?")
+# answers its first prompt, and the others once a file allows it
+_GATED = """
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from wirefault.subjects.subject import SubjectResult
+
+def answer(prompt, context):
+    while prompt != "one" and not Path(__file__).with_name("go").exists():
+        time.sleep(0.02)
+    return SubjectResult("text", response=prompt)
+
+@contextmanager
+def open_it(configuration):
+    yield answer
+"""
+_PROMPTS = ("one", "two", "three", "four")
 _PATIENCE_MS = 100 * RUN_PATIENCE_S
 
 
@@ -99,18 +115,28 @@ def _tab_to(page: Page, selector: str) -> None:
 
 def test_open_page_takes_in_the_episodes_of_a_run_in_progress(browser: Browser, tmp_path: Path) -> None:
     logs = tmp_path / ".wirefault" / "logs"
-    words = ("demo", "--no-charts", *SLOW, *(word for text in _PROMPTS for word in ("--prompt", text)))
+    (tmp_path / "gated.py").write_text(_GATED)
+    words = ("demo", "--no-charts", "--subject", "gated:open_it", "--attempt-time", "600", *CALM)
+    words += tuple(word for text in _PROMPTS for word in ("--prompt", text))
     with CliProcess(tmp_path, environ_in(tmp_path), *words) as running, served(logs) as address:
         runs = Runs(logs, {"LOGS_DIR": str(logs)})
-        until(lambda: logs.is_dir() and bool(runs.ids()), patience=RUN_PATIENCE_S)
-        page = browser.new_page()
-        page.goto(f"{address}/runs/{runs.ids()[0]}")
-        page.wait_for_selector("html[data-ready]", timeout=_PATIENCE_MS)
-        page.evaluate("window.mark = 'never loaded again'")
-        assert page.locator("#list > li").count() < len(_PROMPTS)
-        assert running.poll() is None
+        until(lambda: _judged(logs) or running.poll() is not None, patience=RUN_PATIENCE_S)
+        assert running.poll() is None, running.output()
+        try:
+            page = browser.new_page()
+            page.goto(f"{address}/runs/{runs.ids()[0]}")
+            page.wait_for_selector("html[data-ready]", timeout=_PATIENCE_MS)
+            page.evaluate("window.mark = 'never loaded again'")
+            assert page.locator("#list > li").count() < len(_PROMPTS)
+            assert running.poll() is None
+        finally:
+            (tmp_path / "go").touch()  # the run ends, whatever the page shows
         # no wait_for_function: the page's policy forbids eval
         page.locator("#list > li").nth(len(_PROMPTS) - 1).wait_for(timeout=_PATIENCE_MS)
         page.locator(".verdict", has_text="4 episodes").wait_for(timeout=_PATIENCE_MS)
         assert page.evaluate("window.mark") == "never loaded again"
         page.close()
+
+
+def _judged(logs: Path) -> bool:
+    return any("episode_judged" in file.read_text() for file in logs.glob("runs/*/agent-0.jsonl"))
