@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -175,14 +174,7 @@ def create_manager_api(
             *handoff_routes(HandoffQueue(handoffs)),
         ],
     )
-    for kind in (OSError, sqlite3.Error):
-        app.add_exception_handler(kind, _unreadable)
     return guarded(app, ControlAccess(token, {topology.manager.host}, _PUBLIC))
-
-
-async def _unreadable(request: Request, error: Exception) -> JSONResponse:
-    message = f"the lab's state cannot be read: {error}"
-    return JSONResponse({"error": {"code": "not_readable", "message": message}}, 503)
 
 
 class _Api:

@@ -39,6 +39,29 @@ def test_foreign_database_file_is_one_line_error(path: Path, name: str, trap) ->
     assert victim.read_bytes() == VICTIM and not victim.with_name("made-by-symlink").exists()
 
 
+@pytest.mark.parametrize("trap", TRAPS.values(), ids=TRAPS)
+@pytest.mark.parametrize("statement", ["execute", "executemany", "executescript"])
+def test_journal_planted_while_database_is_open_is_named(path: Path, trap, statement: str) -> None:
+    victim, journal = victim_of(path), path.with_name("state.db-journal")
+    with closing(connect(path)) as database:
+        trap(journal, victim)
+        arguments = [("SELECT 1",)] if statement == "executescript" else [("INSERT INTO rows VALUES (?)", [[1]])]
+        with pytest.raises(UnsafeDatabaseError, match=r"state\.db-journal is .*: refusing to use it"):
+            getattr(database, statement)(*arguments[0])
+        assert victim.read_bytes() == VICTIM
+        journal.rmdir() if journal.is_dir() and not journal.is_symlink() else journal.unlink()
+        database.execute("INSERT INTO rows VALUES (1)")
+
+
+def test_error_names_its_database(path: Path) -> None:
+    with closing(connect(path)) as database:
+        with pytest.raises(sqlite3.OperationalError, match=r"state\.db: no such table: absent"):
+            database.execute("SELECT * FROM absent")
+        path.rename(path.with_name("moved"))
+        with pytest.raises(sqlite3.OperationalError, match=r"state\.db: attempt to write a readonly database"):
+            database.execute("INSERT INTO rows VALUES (1)")
+
+
 def test_link_created_after_check_is_detected(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     victim = path.with_name("mine.db")
     database_with(victim, SCHEMA)

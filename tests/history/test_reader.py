@@ -168,6 +168,16 @@ def test_unterminated_line_waits(path, writer):
     assert tail.read() == [note("é")]
 
 
+def test_replaced_file_is_named(path, writer):
+    tail = Tail(path)
+    writer.write(note("1"))
+    assert tail.read() == [note("1")]
+    path.rename(path.with_name("moved"))
+    append(path, b"a line of another file, longer than the first file\n")
+    with pytest.raises(HistoryError, match=rf"{path.name} was replaced while a process of the lab wrote it"):
+        tail.read()
+
+
 def test_reader_continues_after_moved_torn_line(path, writer):
     tail = Tail(path)
     writer.write(note("1"))

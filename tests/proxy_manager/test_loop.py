@@ -203,7 +203,7 @@ def test_locked_database_is_awaited(real_time: Plane) -> None:
         until(lambda: settled(loop))
         with closing(connect(real_time.state.path)) as other:
             other.execute("BEGIN EXCLUSIVE")
-            until(lambda: loop.error == "database is locked")
+            until(lambda: loop.error == f"{real_time.state.path}: database is locked")
             other.execute("COMMIT")
         until(lambda: settled(loop))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -41,10 +42,13 @@ def open_databases(environ: Mapping[str, str], default: Path, clock: Callable[[]
     if sessions := environ.get(SESSIONS):
         values, redis_answers = _redis(sessions)
     url = _database_url(environ.get(DATABASE, ""), default)
-    if url.database == str(default):
-        check_files(default)
+    check = partial(check_files, default) if url.database == str(default) else None
+    if check is not None:
+        check()  # here its error is not SQLAlchemy's
     try:
-        return Databases(Store(url.render_as_string(hide_password=False), clock, values), redis_answers)
+        return Databases(
+            Store(url.render_as_string(hide_password=False), clock, values, check), redis_answers
+        )
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         raise UserError(f"{DATABASE}: cannot open {url}: {reason}") from None

@@ -18,8 +18,8 @@ from starlette.routing import Route
 from wirefault._version import __version__
 from wirefault.conversation.chat import Chat, ChatRequest, ScenarioRequest, scenario_faults
 from wirefault.conversation.page import ChatPage
-from wirefault.conversation.worker import Worker
-from wirefault.core.api_server import ApiError, api_app
+from wirefault.conversation.worker import RUN_ERRORS, Worker
+from wirefault.core.api_server import ApiError, api_app, render_unreadable
 from wirefault.core.control_access import has_token
 from wirefault.core.errors import InputError
 from wirefault.core.sockets import names_loopback
@@ -59,7 +59,10 @@ class Api:
         pages = {"/openapi.json": self.schema, "/docs": self.docs}
         routes += [Route(path, _for_this_host(run)) for path, run in pages.items()]
         page = ChatPage(self._chat, self._token, self._say, self._forget)
-        return api_app([*routes, *page.routes()])
+        app = api_app([*routes, *page.routes()])
+        for kind in RUN_ERRORS:
+            app.add_exception_handler(kind, render_unreadable)
+        return app
 
     def _guarded(self, operation: Callable[[Request], Any]) -> Callable[[Request], Any]:
         async def guarded(request: Request) -> Response:

@@ -21,7 +21,7 @@ from wirefault.conversation.chat import Chat
 from wirefault.conversation.databases import open_databases
 from wirefault.conversation.modes import Odds, mode_named
 from wirefault.conversation.server import Api
-from wirefault.conversation.worker import Worker
+from wirefault.conversation.worker import RUN_ERRORS, Worker, for_people
 from wirefault.core.api_server import api_in_thread, wait_for_signal
 from wirefault.core.control_access import own_secret
 from wirefault.core.errors import InputError, UserError, nearest
@@ -181,7 +181,10 @@ def serve(
         worker.start(configuration, lab, run_id, say)
         try:
             for session in list(chat.store.unfinished()):
-                worker.do(partial(chat.resume, session=session)).result()
+                try:
+                    worker.do(partial(chat.resume, session=session)).result()
+                except RUN_ERRORS as error:
+                    raise for_people(error) from None
                 say(f"session {session.session_id}: continued from its checkpoint")
             with api_in_thread(Api(chat, worker, token, redis).app(), listener):
                 at = replace(bound_address(listener), host=LOOPBACK)  # also if it listens on all addresses

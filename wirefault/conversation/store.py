@@ -173,10 +173,21 @@ def _write_ahead(connection: Any, record: object) -> None:
 
 
 class Store:
-    """The database, brought to the newest revision. Raises ``sqlalchemy.exc.SQLAlchemyError``."""
+    """The database, brought to the newest revision. Raises ``sqlalchemy.exc.SQLAlchemyError``.
 
-    def __init__(self, url: str, clock: Callable[[], float], values: Values | None = None) -> None:
+    ``check`` is called before each connection, and raises ``sqlite3.Error``.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        clock: Callable[[], float],
+        values: Values | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
         self.engine, self._clock = create_engine(url), clock
+        if check is not None:
+            event.listen(self.engine, "do_connect", lambda *_: check())
         self.kind = self.engine.dialect.name
         if self.kind == "sqlite":
             event.listen(self.engine, "connect", _write_ahead)

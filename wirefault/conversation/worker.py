@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -10,12 +12,17 @@ from functools import partial
 from queue import Full, Queue
 from typing import Any, cast
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from wirefault.conversation.chat import Memories
 from wirefault.conversation.turns import ConversationRun
 from wirefault.core.api_server import ApiError
+from wirefault.core.errors import UserError
 from wirefault.core.run_key import derive_run_key
+from wirefault.history.reader import HistoryError
 from wirefault.lab.launcher import Lab
 from wirefault.lab.live import LiveFaultsClient
+from wirefault.runner.manager_client import RunAborted
 from wirefault.settings.configuration import Configuration
 from wirefault.subjects.lab_process import ConversingProcess, LabProcess
 from wirefault.subjects.lab_worker import Conversations
@@ -24,8 +31,16 @@ from wirefault.subjects.subject import Subject
 
 _OPEN = "open_conversations"
 _CHECKPOINTS = "conversation-checkpoints.db"
-_Agents = AbstractContextManager[tuple[Callable[[str, str, int], Subject], Memories]]
 _Job = Callable[[ConversationRun, Memories], Any]
+_Agents = AbstractContextManager[tuple[Callable[[str, str, int], Subject], Memories]]
+RUN_ERRORS = (UserError, OSError, sqlite3.Error, SQLAlchemyError, HistoryError, RunAborted)
+"""Files of the run that were planted, replaced or damaged, or a lab that failed."""
+log = logging.getLogger(__name__)
+
+
+def for_people(error: Exception) -> Exception:
+    """Return one of ``RUN_ERRORS`` as an error that the command line prints as one line."""
+    return error if isinstance(error, UserError | OSError) else UserError(str(error))
 
 
 class Worker:
@@ -74,6 +89,11 @@ class Worker:
                 finally:
                     run.close()
                     process.stop()
+        except RUN_ERRORS as error:
+            if self._ready.done():
+                log.error("the lab was not left in order: %s", error)
+            else:
+                self._ready.set_exception(for_people(error))
         except BaseException as error:
             if self._ready.done():
                 raise

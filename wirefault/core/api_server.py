@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,8 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from wirefault.core.errors import UserError
+
 _STOP_BOUND_S = 2.0
 
 
@@ -33,10 +36,18 @@ class ApiError(Exception):
 
 
 def api_app(routes: Sequence[BaseRoute]) -> Starlette:
-    """Return an app whose routes may raise ``ApiError``."""
+    """Return an app whose routes may raise ``ApiError``, and the errors of planted or damaged files."""
+    unreadable = dict.fromkeys((UserError, OSError, sqlite3.Error), render_unreadable)
     return Starlette(
-        routes=routes, exception_handlers={ApiError: _render_error, HTTPException: _render_http_error}
+        routes=routes,
+        exception_handlers={ApiError: _render_error, HTTPException: _render_http_error, **unreadable},
     )
+
+
+async def render_unreadable(request: Request, error: Exception) -> JSONResponse:
+    """Answer with the error of the lab's files."""
+    message = f"the lab's state cannot be read: {error}"
+    return await _render_error(request, ApiError(503, "not_readable", message))
 
 
 async def _render_error(request: Request, error: Exception) -> JSONResponse:

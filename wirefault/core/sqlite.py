@@ -6,9 +6,12 @@ fill the memory, or delete any file of the user by a journal that names it.
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from wirefault.core.files import UnsafeFileError, check_shared, make_output_folder, read_shared_tail
 
@@ -29,6 +32,53 @@ class UnsafeDatabaseError(UnsafeFileError, sqlite3.Error):
     """Not a database of the lab, or unsafe to open as one."""
 
 
+class _Cursor(sqlite3.Cursor):
+    """Names the file in errors, or the one beside it that causes them."""
+
+    connection: _Connection
+
+    def execute(self, *arguments: Any) -> _Cursor:
+        return self._named(super().execute, arguments)
+
+    def executemany(self, *arguments: Any) -> _Cursor:
+        return self._named(super().executemany, arguments)
+
+    def executescript(self, *arguments: Any) -> _Cursor:
+        return self._named(super().executescript, arguments)
+
+    def _named(self, execute: Callable[..., sqlite3.Cursor], arguments: tuple[Any, ...]) -> _Cursor:
+        try:
+            execute(*arguments)
+        except sqlite3.DatabaseError as error:
+            check_files(self.connection.path)
+            error.args = (f"{self.connection.path}: {error}",)
+            raise
+        return self
+
+
+class _Connection(sqlite3.Connection):
+    """Its statements are those of ``_Cursor``."""
+
+    path: Path
+
+    def cursor(self, factory: Any = _Cursor) -> Any:
+        """Check a planted journal before SQLite opens it: a pipe there would block it for ever."""
+        if os.path.lexists(f"{self.path}-journal"):
+            check_files(self.path)
+        return super().cursor(factory)
+
+    # Python's own ones do not call ``cursor``
+
+    def execute(self, *arguments: Any) -> _Cursor:
+        return self.cursor().execute(*arguments)  # type: ignore[no-any-return]
+
+    def executemany(self, *arguments: Any) -> _Cursor:
+        return self.cursor().executemany(*arguments)  # type: ignore[no-any-return]
+
+    def executescript(self, *arguments: Any) -> _Cursor:
+        return self.cursor().executescript(*arguments)  # type: ignore[no-any-return]
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """Open or create a database in autocommit mode, with rows by column name.
 
@@ -38,7 +88,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     make_output_folder(path.parent)
     check_files(path)
-    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, factory=_Connection)
+    database.path = path
     database.row_factory = sqlite3.Row
     try:
         _check_opened(database, path)

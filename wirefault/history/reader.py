@@ -266,7 +266,8 @@ def read_run(logs: Path, run_id: str) -> list[Event]:
 class Tail:
     """A reader of a file that another process is writing.
 
-    Each ``read`` returns the events appended since the last one; none while the file does not exist.
+    Each ``read`` returns the events appended since the last one; none while the file does not exist. Raises
+    ``HistoryError`` if it has become another file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -275,6 +276,7 @@ class Tail:
         self._offset = 0
         self._line = 0
         self._last = b""
+        self._identity: tuple[int, int] | None = None
 
     def read(self) -> list[Event]:
         """Return the new events; an unterminated line waits for the next read. Raises ``HistoryError``."""
@@ -287,8 +289,13 @@ class Tail:
         except FileNotFoundError:
             return []
         with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            identity = status.st_dev, status.st_ino
+            if self._identity not in (None, identity):
+                raise HistoryError(f"{self._path} was replaced while a process of the lab wrote it")
+            self._identity = identity
             file.seek(self._offset)
-            appended = max(os.fstat(descriptor).st_size - self._offset, 0)
+            appended = max(status.st_size - self._offset, 0)
             data = file.read(min(appended, MAX_HISTORY_BYTES))  # read() allocates the requested size
         end = data.rfind(b"\n") + 1
         self._offset += end
