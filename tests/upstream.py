@@ -24,9 +24,9 @@ FREE = Address(LOOPBACK, 0)
 
 
 @contextmanager
-def serving(app: WSGIApplication, threads: int = 2) -> Iterator[Address]:
+def serving(app: WSGIApplication, threads: int = 2, at: Address = FREE) -> Iterator[Address]:
     """Serve the application by the server that the tools use; yields its address."""
-    listener = bind(FREE)
+    listener = bind(at)
     server = waitress.create_server(app, sockets=[listener], threads=threads)
     thread = threading.Thread(target=server.run)
     thread.start()

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from ipaddress import IPv4Address
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -18,9 +19,17 @@ from tests.compose.engine import IMAGE, V1, V2, has
 from tests.compose.rig import SELDOM, Lab, copy_clone, environment
 from tests.compose.test_isolation import PORTS, addresses, from_service
 from tests.compose.test_reach import SEARCH
-from tests.e2e.test_one_policy import EVENTS, judged
+from tests.e2e.test_one_policy import AGENT, EVENTS, IDS, judged, shop_app
 from tests.support import until
-from wirefault.core.sockets import CONTROL_PORT, EGRESS_PORT, INGRESS_PORT, MANAGER_PORT, TOXIPROXY_PORT
+from tests.upstream import serving
+from wirefault.core.sockets import (
+    CONTROL_PORT,
+    EGRESS_PORT,
+    INGRESS_PORT,
+    MANAGER_PORT,
+    TOXIPROXY_PORT,
+    Address,
+)
 from wirefault.history.events import ConnectionEnded, Event, Exchange
 from wirefault.history.reader import LIVE, HistoryError, read_run
 from wirefault.wiring.links import lab_links
@@ -41,6 +50,7 @@ for url in {urls}:
 
 
 RESERVE = """
+import subprocess
 from pathlib import Path
 
 from langchain_core.tools import tool
@@ -58,13 +68,9 @@ def reserve(item: str) -> dict:
 
 
 def answer(prompt: str) -> str:
-    if prompt == "Insist":
-        for _ in range(2):
-            try:
-                return post(MESSAGES, {"to": "bob", "body": "hi"})["id"]
-            except requests.RequestException:
-                pass
-        return "It failed."
+    if prompt.startswith("Shop "):
+        words = [sys.executable, "/subject/shopper.py", prompt.removeprefix("Shop ")]
+        return subprocess.run(words, stdout=subprocess.PIPE, check=prompt != "Shop honest", text=True).stdout
     if not prompt.startswith("Reserve "):
         return answer_without_tools(prompt)
     try:
@@ -162,31 +168,56 @@ def test_functions_of_subject_are_faulted_as_recorded(lab: Lab) -> None:
     assert len(items) == sum(EXECUTED.values())  # one has another item
 
 
-# for the others this subject would need a shop; they are judged by the same program
-@pytest.mark.parametrize(
-    ("name", "prompt"),
-    [
-        ("a write replayed after a lost reply", "Insist"),
-        ("Retry-After ignored", "Insist"),
-        ("an honest failure", 'Send Bob "hello"'),
-    ],
-)
-def test_event_is_judged_as_by_other_commands(lab: Lab, name: str, prompt: str) -> None:
-    event = EVENTS[name]
-    prompts = lab.folder / FOLDER / "prompts.json"
-    sample = prompts.read_text()
-    prompts.write_text(json.dumps([{"id": "one", "prompt": prompt}]))
-    faults = {"faults": [{**event.fault, "links": "message"}]}
-    (lab.folder / "experiments" / "lost.yaml").write_text(json.dumps(faults))
-    try:
-        words = "run --rm -e TOXIC_PROB=0 -e ERROR_PROB=0 -e FAULTS=experiments/lost.yaml agent"
+# The events of tests/e2e/test_one_policy.py, each a run of `docker compose run agent`, all in one container.
+# A process that has the imports already is forked for each.
+EACH = """
+import json, os
+import wirefault.cli.run, wirefault.cli.run_process, wirefault.experiments.recorded
+import wirefault.report.page.write, wirefault.subjects.http_agent
+from wirefault.cli.main import main
+
+for id, faults in {faults}.items():
+    read, write = os.pipe()
+    if not os.fork():
+        os.dup2(write, 1)
+        main(["run", "--lab", "--prompts", f"{folder}/{{id}}.json", "--faults", json.dumps(faults), "--json"])
+    os.close(write)
+    with open(read) as output:
+        summary = json.load(output)
+    print(json.dumps([id, os.waitstatus_to_exitcode(os.wait()[1]), summary]), flush=True)
+"""
+NO_WAY_PAST = "the lab bypassed"  # the subject's network leads to the lab alone
+
+
+@pytest.fixture(scope="module")
+def judged_events(lab: Lab) -> dict[str, tuple[int, dict[str, Any]]]:
+    """The exit code and the summary of a run for each event, at a shop on this machine."""
+    folder = lab.folder / FOLDER
+    with serving(shop_app(), at=Address("0.0.0.0", 0)) as address:
+        (folder / "shopper.py").write_text(AGENT.format(url=f"http://host.docker.internal:{address.port}"))
+        for id, name in IDS.items():
+            entry = {"id": "one", "prompt": f"Shop {EVENTS[name].behaviour}"}
+            if EVENTS[name].expect:
+                entry["expect"] = EVENTS[name].expect
+            (folder / f"{id}.json").write_text(json.dumps([entry]))
+        faults = {id: {"faults": [EVENTS[name].fault]} for id, name in IDS.items()}
+        (folder / "each.py").write_text(EACH.format(folder=FOLDER, faults=faults))
+        words = f"run --rm -e PYTHONPATH=/app -e TOXIC_PROB=0 -e ERROR_PROB=0 agent python {FOLDER}/each.py"
         done = lab.play(f"docker compose {words}")
-    finally:
-        prompts.write_text(sample)
-    severity, rule, sentence = event.finding
-    findings = judged(finding.as_json() for finding in lab.last_run().findings)
-    assert findings == ([(severity, rule, sentence.replace("/orders", "/message"))] if severity else [])
-    assert done.returncode == event.code, done.stderr
+    assert done.returncode == 0, done.stderr
+    ended = [json.loads(line) for line in done.stdout.splitlines()]
+    return {IDS[id]: (code, summary) for id, code, summary in ended}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_event_is_judged_as_by_other_commands(
+    judged_events: dict[str, tuple[int, dict[str, Any]]], name: str
+) -> None:
+    event = EVENTS[name]
+    code, summary = judged_events[name]
+    expected = [] if event.control or not event.rule or name == NO_WAY_PAST else [event.finding]
+    assert (judged(summary["findings"]), code) == (expected, 0 if event.control else event.code)
+    assert any("shows nothing" in remark for remark in summary["remarks"]) == (code == 2)
 
 
 def test_subject_with_its_own_path_keeps_lab_startup(lab: Lab) -> None:

@@ -312,8 +312,7 @@ EVENTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def shop() -> Iterator[str]:
+def shop_app() -> Flask:
     app = Flask("shop")
 
     @app.post("/orders")
@@ -343,7 +342,12 @@ def shop() -> Iterator[str]:
         lines = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks]
         return Response([*lines, "data: [DONE]\n\n"], content_type="text/event-stream")
 
-    with serving(app) as address:
+    return app
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[str]:
+    with serving(shop_app()) as address:
         yield address.url
 
 
