@@ -89,3 +89,20 @@ def the_rest_ends(
     if code == 70:
         assert output.count(message) == 1, output
         assert not (log := re.search(r"its log is (\S+)", output)) or Path(log[1]).exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "plant"),
+    [
+        ("state.db-journal", 70, "rm -f state/state.db-journal; mkfifo state/state.db-journal"),
+        ("gateway-0.jsonl", 2, "for file in logs/runs/*/gateway-0.jsonl; do rm $file; echo > $file; done"),
+    ],
+)
+def test_file_planted_during_the_run_is_named(
+    tmp_path: Path, server: ToxiproxyClient, orders: Recorded, name: str, code: int, plant: str
+) -> None:
+    script = f"{CALLS}; cd {tmp_path}; {plant}; curl -s -m 5 $1/orders"
+    with start(tmp_path, server, "proxy", "sh", "-c", script, "sh", orders.url) as process:
+        output = process.output()
+    assert process.returncode == code and "Traceback" not in output, output
+    assert re.search(rf"error: the run ended early: .*{name}", output), output

@@ -31,7 +31,7 @@ from wirefault.history.events import (
     RunStarted,
     WorldProbed,
 )
-from wirefault.history.reader import Tail
+from wirefault.history.reader import HistoryError, Tail
 from wirefault.history.writer import history_file
 from wirefault.judging.ending import run_word
 from wirefault.judging.judge import judge_run
@@ -117,7 +117,7 @@ class Runner:
                         f"{_NOT_ARMED_LIMIT} episodes in a row could not be armed: {self._attempts.why_not}"
                     )
             record.completed = True
-        except RunAborted as error:
+        except (RunAborted, HistoryError) as error:
             record.reason = str(error)
         except sqlite3.Error as error:
             record.reason = resource_problem(error, "state/") or f"state/ could not be used: {error}"
@@ -217,9 +217,10 @@ class Runner:
             end = structs.replace(end, never_called=self._never_called())
             summary = summary_of(judge_run([*record.events, end]))
             self._recorder.finish(structs.replace(end, worst=summary.worst, word=run_word(summary)))
-        except OSError as error:  # the disk is still full: only the console can tell
+        except (HistoryError, OSError) as error:  # the disk is still full: only the console can tell
             record.completed = False
-            record.reason = record.reason or error_text(error)
+            reason = error_text(error) if isinstance(error, OSError) else str(error)
+            record.reason = record.reason or reason
 
     def _never_called(self) -> list[NeverCalled]:
         """The names in the run's files that no link has got; none for a run that ended early."""
