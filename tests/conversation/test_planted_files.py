@@ -35,7 +35,7 @@ class Asked(Served):
             return 0, "no answer"
         return reply.status_code, reply.text
 
-    def said(self) -> str:
+    def printed(self) -> str:
         logs = [self.folder / "serve.txt", *(self.state.parent / "logs" / "lab").rglob("*.log")]
         return "".join(log.read_text() for log in logs if log.is_file() and log.stat().st_size < HUGE)
 
@@ -53,8 +53,8 @@ def served(tmp_path: Path) -> Iterator[Asked]:
 def files_of(server: Asked) -> list[Path]:
     """Those that the processes of the lab have opened, and the journals of its databases."""
     base = server.state.parent
-    found = sorted(path for path in base.rglob("*") if path.is_file())
-    return list(dict.fromkeys([*found, *(server.state / f"{name}-journal" for name in JOURNALS)]))
+    opened = sorted(path for path in base.rglob("*") if path.is_file())
+    return list(dict.fromkeys([*opened, *(server.state / f"{name}-journal" for name in JOURNALS)]))
 
 
 def test_message_is_answered_while_a_planted_file_is_there(served: Asked) -> None:
@@ -67,30 +67,31 @@ def test_message_is_answered_while_a_planted_file_is_there(served: Asked) -> Non
             if share(number + which):
                 problems += [f"{name} at {path.name}: {each}" for each in trial(served, path, plant, victim)]
     assert not problems, "\n".join(problems)
-    for path in files_of(served):  # and it ends beside them
+    for path in files_of(served):  # and it ends with them there
         path.unlink(missing_ok=True)
         PLANTED["pipe"](path, victim)
     served.stop()
-    assert "Traceback" not in served.said()
+    assert "Traceback" not in served.printed()
 
 
 def trial(served: Asked, path: Path, plant: Plant, victim: Path) -> Iterator[str]:
-    kept = served.folder / "kept"
+    aside = served.folder / "aside"
     was_there = path.exists()
     if was_there:
-        path.rename(kept)
+        path.rename(aside)
     plant(path, victim)
     status, text = served.ask(QUESTION)
     if was_there:
         remove(path)
-        kept.rename(path)
+        aside.rename(path)
     elif os.path.lexists(path):
         remove(path)
     if status not in (200, 503) or (status == 503 and path.name not in text):
         yield f"{status} {text}"
-    if "Traceback" in served.said():
-        yield f"a traceback: {served.said()[-600:]}"
-    if OUTSIDE in text + served.said() or [file.read_text() for file in victim.parent.iterdir()] != [OUTSIDE]:
+    if "Traceback" in served.printed():
+        yield f"a traceback: {served.printed()[-600:]}"
+    files = [file.read_text() for file in victim.parent.iterdir()]
+    if OUTSIDE in text + served.printed() or files != [OUTSIDE]:
         yield "a file outside was used"
 
 

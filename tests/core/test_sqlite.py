@@ -45,9 +45,9 @@ def test_journal_planted_while_database_is_open_is_named(path: Path, trap, state
     victim, journal = victim_of(path), path.with_name("state.db-journal")
     with closing(connect(path)) as database:
         trap(journal, victim)
-        arguments = [("SELECT 1",)] if statement == "executescript" else [("INSERT INTO rows VALUES (?)", [[1]])]
+        rows = () if statement == "executescript" else ([[1]],)
         with pytest.raises(UnsafeDatabaseError, match=r"state\.db-journal is .*: refusing to use it"):
-            getattr(database, statement)(*arguments[0])
+            getattr(database, statement)("INSERT INTO rows VALUES (1)", *rows)
         assert victim.read_bytes() == VICTIM
         journal.rmdir() if journal.is_dir() and not journal.is_symlink() else journal.unlink()
         database.execute("INSERT INTO rows VALUES (1)")
@@ -58,7 +58,7 @@ def test_error_names_its_database(path: Path) -> None:
         with pytest.raises(sqlite3.OperationalError, match=r"state\.db: no such table: absent"):
             database.execute("SELECT * FROM absent")
         path.rename(path.with_name("moved"))
-        with pytest.raises(sqlite3.OperationalError, match=r"state\.db: attempt to write a readonly database"):
+        with pytest.raises(sqlite3.OperationalError, match=r"state\.db: attempt to write"):
             database.execute("INSERT INTO rows VALUES (1)")
 
 

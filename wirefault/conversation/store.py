@@ -109,7 +109,7 @@ class DatabaseValues:
 
 
 class RedisValues:
-    """Values in Redis, which forgets them by itself. ``client``: redis-py's."""
+    """Values in Redis, which forgets them. ``client``: redis-py's."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

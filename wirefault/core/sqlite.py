@@ -33,7 +33,7 @@ class UnsafeDatabaseError(UnsafeFileError, sqlite3.Error):
 
 
 class _Cursor(sqlite3.Cursor):
-    """Names the file in errors, or the one beside it that causes them."""
+    """Names the file in errors, or the planted journal that causes them."""
 
     connection: _Connection
 
