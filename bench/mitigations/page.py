@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.mitigations.cells import FAMILIES, FEW, MANY, NOT_RUN, SEED, Family, Trial
-from wirefault.experiments.tournament import Figure
-from wirefault.report.tournament import figure_text
 from wirefault.stats.rates import percent
 
 Measured = Mapping[str, Mapping[str, Any]]
@@ -79,7 +77,7 @@ def _arm(cells: Mapping[str, Any], trial: Trial, arm: str) -> Mapping[str, Any] 
 def _has_other_effects(cells: Mapping[str, Any], trial: Trial) -> bool:
     """Whether an arm differs from one effect for each order."""
     arms = cells.get(trial.name, {}).get("table", {}).get("arms", ())
-    return any(each[name]["value"] != 0 for each in arms for name in ("no_effect", "more_effects"))
+    return any(each[name]["estimate"] != 0 for each in arms for name in ("no_effect", "more_effects"))
 
 
 def _reached(cells: Mapping[str, Any], trial: Trial, arm: str) -> int:
@@ -90,7 +88,7 @@ def _success(cells: Mapping[str, Any], trial: Trial, arm: str) -> str:
     figures = _arm(cells, trial, arm)
     if figures is None:
         return "not run"
-    text = figure_text("success", Figure(**figures["success"]))
+    text = _rate(figures["success_rate"])
     return (
         text if not trial.faults or _reached(cells, trial, arm) else f"{text}; the fault reached no episode"
     )
@@ -98,7 +96,7 @@ def _success(cells: Mapping[str, Any], trial: Trial, arm: str) -> str:
 
 def _figure(cells: Mapping[str, Any], trial: Trial, arm: str, name: str) -> str:
     figures = _arm(cells, trial, arm)
-    return "not run" if figures is None else figure_text(name, Figure(**figures[name]))
+    return "not run" if figures is None else _rate(figures[name])
 
 
 def _effects(cells: Mapping[str, Any], trial: Trial, arm: str) -> str:
@@ -106,15 +104,19 @@ def _effects(cells: Mapping[str, Any], trial: Trial, arm: str) -> str:
     if figures is None:
         return "not run"
     names = ("no_effect", "one_effect", "more_effects")
-    shares = [Figure(**figures[name]) for name in names]
-    if any(each.value is None for each in shares):
+    shares = [figures[name] for name in names]
+    if any(each["estimate"] is None for each in shares):
         return "open"
-    return f"{'; '.join(map(_share, shares))}; n = {shares[0].n}"
+    return f"{'; '.join(map(_share, shares))}; n = {shares[0]['n']}"
 
 
-def _share(figure: Figure) -> str:
-    high = 1.0 if figure.high is None else figure.high
-    return f"{percent(figure.value or 0.0)} [{percent(figure.low or 0.0)}, {percent(high)}]"
+def _rate(figure: Mapping[str, Any]) -> str:
+    return f"{_share(figure)} n = {figure['n']}" if figure["n"] else "no data"
+
+
+def _share(figure: Mapping[str, Any]) -> str:
+    value = "open" if figure["estimate"] is None else percent(figure["estimate"])
+    return f"{value} [{percent(figure['low'])}, {percent(figure['high'])}]"
 
 
 def _cost(cells: Mapping[str, Any], trial: Trial, arm: str) -> str:
@@ -122,9 +124,9 @@ def _cost(cells: Mapping[str, Any], trial: Trial, arm: str) -> str:
     if figures is None:
         return "not run"
     seconds = cells[trial.name]["seconds"][arm]
-    requests = figures["requests_per_call"]["value"]
+    requests = figures["requests_per_call"]["estimate"]
     return (
-        f"{figure_text('honest', Figure(**figures['honest']))}; "
+        f"{_rate(figures['honest'])}; "
         f"{'unknown' if requests is None else f'{requests:.3g}'}; {min(seconds):.1f} to {max(seconds):.1f} s"
     )
 

@@ -64,7 +64,7 @@ def tournament_file(folder: Path, url: str) -> str:
 def counts(arm: dict[str, Any]) -> tuple[int, ...]:
     """Episodes, successes, and orders without effect, with one and with more."""
     kinds = ("success", "no_effect", "one_effect", "more_effects")
-    return (arm["success"]["n"], *(round(arm[kind]["value"] * arm[kind]["n"]) for kind in kinds))
+    return (arm["success_rate"]["n"], *(round(arm[kind]["estimate"] * arm[kind]["n"]) for kind in kinds))
 
 
 def test_killed_tournament_draws_rounds_until_arms_differ(tmp_path: Path) -> None:

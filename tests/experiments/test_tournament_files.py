@@ -141,8 +141,8 @@ def test_arms_meet_same_faults_up_to_the_cap(tmp_path: Path, monkeypatch: pytest
     [table] = document["tables"]
     arms = {arm["arm"]: arm for arm in table["arms"]}
     assert table["schedules"]["shared_calls"] >= 6 and table["schedules"]["different"] == []
-    assert arms["retry"]["more_effects"]["value"] > arms["keyed"]["more_effects"]["value"] == 0.0
-    assert all(arms[name]["success"]["n"] == 3 for name in arms) and not document["decided"]
+    assert arms["retry"]["more_effects"]["estimate"] > arms["keyed"]["more_effects"]["estimate"] == 0.0
+    assert all(arms[name]["success_rate"]["n"] == 3 for name in arms) and not document["decided"]
     assert "cannot be told apart by success after 3 pairs" in table["advice"]
     [page] = (tmp_path / ".wirefault/logs/pages").glob(f"{document['tournament']}/page.html")
     assert "Success against cost" in page.read_text(encoding="utf-8")

@@ -38,7 +38,7 @@ def test_every_measured_cell_has_n_and_interval() -> None:
     for of_family in read_cells(MEASURED).values():
         for cell in of_family.values():
             for arm in cell["table"]["arms"]:
-                success = arm["success"]
+                success = arm["success_rate"]
                 assert success["n"] >= 5 and success["low"] is not None and success["high"] is not None
 
 

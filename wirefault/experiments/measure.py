@@ -83,12 +83,12 @@ class Measure:
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, with null for what is not known; of a count also the rate."""
-        numbers = _numbers(self.value, self.interval, self.n)
+        known = numbers(self.value, self.interval, self.n)
         bounds = self.bounds and [finite(self.bounds.low), finite(self.bounds.high)]
-        whole = {"unit": self.unit, **numbers, "bounds": bounds, "note": self.reason or self.note}
+        whole = {"unit": self.unit, **known, "bounds": bounds, "note": self.reason or self.note}
         if self.rate is None:
             return whole
-        return whole | {"rate": _numbers(self.rate.value, self.rate_interval, self.rate.n)}
+        return whole | {"rate": numbers(self.rate.value, self.rate_interval, self.rate.n)}
 
 
 def _ends(estimate: Estimate | None, error: float) -> tuple[float, float] | None:
@@ -98,7 +98,8 @@ def _ends(estimate: Estimate | None, error: float) -> tuple[float, float] | None
     return float(interval.low), float(interval.high)
 
 
-def _numbers(value: float | None, interval: tuple[float, float] | None, n: int) -> dict[str, Any]:
+def numbers(value: float | None, interval: tuple[float, float] | None, n: int) -> dict[str, Any]:
+    """A figure for ``--json``; null for what is not known."""
     low, high = map(finite, interval or (None, None))
     return {"estimate": finite(value), "low": low, "high": high, "n": n}
 

@@ -24,9 +24,11 @@ from wirefault.experiments.estimates import (
     Terms,
     prompt_of,
 )
+from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.figures import against_control, measures_of, outcomes_in
 from wirefault.experiments.means import Mean, MeanDifference
+from wirefault.experiments.measure import Measure, Unit, finite, numbers
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
@@ -34,31 +36,9 @@ from wirefault.stats.sequential import Pairs, difference_interval
 
 COSTS = ("cost", "tokens", "seconds")
 """The measures of an arm's cost; the first that all arms have is the one that is compared."""
-_ADDED: Mapping[str, str] = {
-    "seconds_to_recover": "added_seconds",
-    "tokens_to_recover": "added_tokens",
-    "usd_to_recover": "added_cost",
-}
+_OF_TABLE = ("success_rate", "mttr", "added_seconds", "added_tokens", "added_cost", *COSTS)
 _HONEST = frozenset({"success", "honest_failure", "unconfirmed"})
 _DISHONEST = frozenset({"false_success", "false_failure", "misled"})
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A rate or a mean; None for a value or an end that is not known."""
-
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int = 0
-
-    @classmethod
-    def of(cls, estimate: Estimate | None, error: float) -> Figure:
-        if estimate is None or not estimate.n:
-            return cls()
-        interval = estimate.interval(error)
-        ends = [float(end) if math.isfinite(end) else None for end in (interval.low, interval.high)]
-        return cls(estimate.value, ends[0], ends[1], estimate.n)
 
 
 @dataclass(frozen=True)
@@ -75,7 +55,9 @@ class Standing:
     """The figures of one arm."""
 
     arm: str
-    figures: Mapping[str, Figure]
+    figures: Mapping[str, Measure]
+    """Some of the table of figures, and of tournaments alone the orders by their effects, honest claims,
+    requests by call and Retry-After."""
     repeated_by: Mapping[str, float]
     """Further requests for each logical call, by the layer that sent them."""
     outcomes: Mapping[str, int]
@@ -87,8 +69,10 @@ class Pairing:
 
     first: str
     second: str
-    success: Figure
-    """The rate of the first minus the rate of the second."""
+    success: float | None
+    """The rate of the first minus the rate of the second; None while episodes are open."""
+    interval: tuple[float, float]
+    n: int
     differs: bool
     """Whether the interval, at its share of the error, excludes 0."""
     needed: int | None = None
@@ -136,7 +120,7 @@ class Table:
                 {
                     "arm": each.arm,
                     "outcomes": dict(each.outcomes),
-                    **{name: vars(figure) for name, figure in each.figures.items()},
+                    **{name: measure.as_json() for name, measure in each.figures.items()},
                     "repeated_by": dict(each.repeated_by),
                 }
                 for each in self.standings
@@ -145,7 +129,7 @@ class Table:
                 {
                     "first": each.first,
                     "second": each.second,
-                    "success": vars(each.success),
+                    "success": numbers(each.success, each.interval, each.n),
                     "differs": each.differs,
                     "alike": each.is_alike,
                     "pairs_needed": each.needed,
@@ -178,7 +162,7 @@ def table_of(
     """
     wanted = _wanted_writes(contestants)
     standings = [_standing(each, wanted, terms) for each in contestants]
-    standings.sort(key=lambda each: -(each.figures["success"].value or 0.0))
+    standings.sort(key=lambda each: -(finite(each.figures["success_rate"].value) or 0.0))
     order = [each.arm for each in standings]
     successes = {each.name: outcomes_in(each.faulted) for each in contestants}
     pairings = list(compared_pairs(order, successes, terms, until_decided=until_decided))
@@ -197,10 +181,9 @@ def table_of(
 
 
 def _standing(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> Standing:
-    facts, error = arm.faulted, terms.error
+    facts = arm.faulted
     measures = against_control(measures_of(facts, terms), measures_of(arm.calm, terms), terms)
     estimates: dict[str, Estimate | None] = {
-        "success": Rate(outcomes_in(facts), terms.population, max(facts.missing, 0)),
         "honest": _honest(facts, terms),
         **_effects(arm, wanted, terms),
         "requests_per_call": _requests_per_call(facts, terms),
@@ -208,16 +191,23 @@ def _standing(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> Stand
             {e.episode: (e.retry_after[0], 0, e.retry_after[1]) for e in facts.valid.episodes},
             terms.population,
         ),
-        "mttr": measures["mttr"].estimate,
-        **{name: measures[of].estimate for name, of in _ADDED.items()},
-        **{name: measures[name].estimate for name in COSTS},
     }
+    own = {name: _measure(name, estimate, terms.error) for name, estimate in estimates.items()}
     return Standing(
         arm.name,
-        {name: Figure.of(estimate, error) for name, estimate in estimates.items()},
+        {name: measures[name] for name in _OF_TABLE} | own,
         _repeated_by(facts),
         dict(Counter(episode.outcome for episode in facts.episodes)),
     )
+
+
+def _measure(name: str, estimate: Estimate | None, error: float) -> Measure:
+    if estimate is None or not estimate.n:
+        return Measure(None)
+    unit: Unit = "" if name == "requests_per_call" else "share"
+    if estimate.value is None:
+        return Measure(Bounds(0, 1), reason="open", estimate=estimate, unit=unit, error=error)
+    return Measure(exactly(estimate.value), estimate=estimate, unit=unit, error=error)
 
 
 def _honest(arm: ArmFacts, terms: Terms) -> Rate:
@@ -335,9 +325,8 @@ def compared_pairs(
         low, high = interval(place, rejected.get(place, left))
         differs = place in rejected
         needed = None if differs or not loss.value else loss.needed("!=", 0.0, left)
-        figure = Figure(loss.value, low, high, loss.n)
         is_alike = low >= -MARGIN and high <= MARGIN
-        yield Pairing(first, second, figure, differs, needed, is_alike)
+        yield Pairing(first, second, loss.value, (low, high), loss.n, differs, needed, is_alike)
 
 
 def _at_every_look(loss: PairedLoss, error: float) -> tuple[float, float]:
@@ -389,13 +378,13 @@ def _costs(contestants: Sequence[Contestant], terms: Terms) -> _Costs:
 def _advice(standings: Sequence[Standing], pairings: Sequence[Pairing], costs: _Costs, terms: Terms) -> str:
     """One sentence. An arm is only called better where the interval says so."""
     best = standings[0].arm
-    if any(each.figures["success"].value is None for each in standings):
+    if any(math.isnan(each.figures["success_rate"].value) for each in standings):
         return "No advice: not every episode of the arms was judged."
     of_best = [each for each in pairings if each.first == best]
     beaten = [each.second for each in of_best if each.differs]
     rivals = [each for each in of_best if not each.differs]
     if not rivals:
-        least, sure = min(each.success.low or 0.0 for each in of_best), percent(terms.confidence)
+        least, sure = min(each.interval[0] for each in of_best), percent(terms.confidence)
         return (
             f"Use {best}: it succeeds more often than each other arm, by at least {percent(least)} ({sure})."
         )
@@ -411,7 +400,7 @@ def _advice(standings: Sequence[Standing], pairings: Sequence[Pairing], costs: _
         more = f"they differ by at most {percent(MARGIN)}"
     else:
         more = "their figures are equal, so that no number of pairs would decide"
-    n = min(each.success.n for each in rivals)
+    n = min(each.n for each in rivals)
     return f"{_listed(names)} cannot be told apart by success after {n} pairs: {more}.{worse}"
 
 

@@ -8,45 +8,22 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.experiments.run_tournament import TournamentResult
-from wirefault.experiments.tournament import Figure, Pairing, Standing, Table
+from wirefault.experiments.tournament import Pairing, Standing, Table
+from wirefault.report.resilience import figure_text
 from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import percent
 
-COLUMNS: Mapping[str, str] = {
-    "success": "success",
+_TITLES: Mapping[str, str] = {
+    "success_rate": "success_rate",
     "no_effect": "orders without effect",
     "one_effect": "with one",
     "more_effects": "with more",
     "honest": "honest claim",
     "requests_per_call": "requests per call",
     "retry_after_kept": "Retry-After kept",
-    "mttr": "time to recovery",
-    "seconds_to_recover": "seconds added",
-    "tokens_to_recover": "tokens added",
-    "usd_to_recover": "USD added",
+    **{name: name for name in ("mttr", "added_seconds", "added_tokens", "added_cost")},
 }
-_RATES = frozenset({"success", "no_effect", "one_effect", "more_effects", "honest", "retry_after_kept"})
-_UNITS: Mapping[str, str] = {"mttr": " s", "seconds_to_recover": " s", "usd_to_recover": " USD"}
 _MAX_DIFFERENT = 5
-
-
-def figure_text(name: str, figure: Figure) -> str:
-    """Return the figure with its interval and n; ``no data`` without episodes."""
-    if not figure.n:
-        return "no data"
-    value = "open" if figure.value is None else _number(name, figure.value)
-    if figure.low is None and figure.high is None:
-        return f"{value} (n = {figure.n}, too few for an interval)"
-    ends = [("-inf", "inf")[i] if end is None else _number(name, end) for i, end in enumerate(_ends(figure))]
-    return f"{value} [{ends[0]}, {ends[1]}] n = {figure.n}"
-
-
-def _ends(figure: Figure) -> tuple[float | None, float | None]:
-    return figure.low, figure.high
-
-
-def _number(name: str, value: float) -> str:
-    return percent(value) if name in _RATES else f"{value:.3g}{_UNITS.get(name, '')}"
 
 
 def layers_text(standing: Standing) -> str:
@@ -56,12 +33,11 @@ def layers_text(standing: Standing) -> str:
 
 def pair_text(pair: Pairing) -> str:
     """Return the difference of two arms in words, with its interval."""
-    figure = pair.success
-    value = "open" if figure.value is None else f"{100 * figure.value:+.3g}"
-    ends = ", ".join("?" if end is None else f"{100 * end:+.3g}" for end in _ends(figure))
+    value = "open" if pair.success is None else f"{100 * pair.success:+.3g}"
+    ends = ", ".join(f"{100 * end:+.3g}" for end in pair.interval)
     verdict = "differ" if pair.differs else "alike" if pair.is_alike else "not told apart"
     more = f", about {pair.needed} pairs would decide" if pair.needed else ""
-    return f"{value} points [{ends}], n = {figure.n}: {verdict}{more}"
+    return f"{value} points [{ends}], n = {pair.n}: {verdict}{more}"
 
 
 def schedule_lines(table: Table) -> Iterator[str]:
@@ -78,17 +54,17 @@ def schedule_lines(table: Table) -> Iterator[str]:
 
 def figure_names(table: Table) -> list[str]:
     """Return the figures that any arm has data for."""
-    return [name for name in COLUMNS if any(each.figures[name].n for each in table.standings)]
+    return [name for name in _TITLES if any(each.figures[name].n for each in table.standings)]
 
 
 def rows_of(table: Table) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Return the columns that any arm has data for, and a row for each arm."""
     names = figure_names(table)
     rows: list[Sequence[str]] = [
-        (each.arm, *(figure_text(name, each.figures[name]) for name in names), layers_text(each))
+        (each.arm, *(figure_text(each.figures[name]) for name in names), layers_text(each))
         for each in table.standings
     ]
-    return ("arm", *(COLUMNS[name] for name in names), "sent again by, per call"), rows
+    return ("arm", *(_TITLES[name] for name in names), "sent again by, per call"), rows
 
 
 def group_lines(table: Table) -> Iterator[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from wirefault.core.errors import UserError
 from wirefault.core.files import UnsafeFileError, replace_shared
+from wirefault.experiments.figures import unit_of
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.run_tournament import TournamentResult, agent_of
 from wirefault.experiments.tournament import Table as ArmTable
@@ -17,8 +19,6 @@ from wirefault.report.page.write import page_html
 from wirefault.report.page_links import PAGE, page_path
 from wirefault.report.tournament import figure_names, group_lines, pair_text, rows_of, schedule_lines
 from wirefault.stats.rates import percent
-
-_UNITS = {"cost": "USD per episode", "tokens": "tokens per episode", "seconds": "seconds per episode"}
 
 
 def tournament_page_line(result: TournamentResult) -> str:
@@ -96,23 +96,26 @@ def _arm_matrix(results: Sequence[ExperimentResult]) -> Matrix | None:
 def _charts(table: ArmTable) -> Iterator[Chart]:
     points = []
     for each in table.standings:
-        success, cost = each.figures["success"], each.figures.get(table.cost)
-        if cost is not None and cost.value is not None and success.value is not None:
-            low, high = success.low or 0.0, 1.0 if success.high is None else success.high
-            points.append(Point(each.arm, cost.value, success.value, low, high))
+        success, cost = each.figures["success_rate"], each.figures.get(table.cost)
+        if (
+            cost is not None
+            and success.interval
+            and math.isfinite(cost.value)
+            and math.isfinite(success.value)
+        ):
+            points.append(Point(each.arm, cost.value, success.value, *success.interval))
     if points:
         title = f"Success against cost, under {table.under}"
         says = f"Each arm with the {percent(table.confidence)} interval of its success rate."
-        yield Chart(title, says, shares_against(points, title, _UNITS[table.cost]))
+        yield Chart(title, says, shares_against(points, title, f"{unit_of(table.cost)} per episode"))
     rows = [
         IntervalRow(
             f"{pair.first} - {pair.second}",
-            100 * pair.success.low,
-            100 * pair.success.high,
-            None if pair.success.value is None else 100 * pair.success.value,
+            100 * pair.interval[0],
+            100 * pair.interval[1],
+            None if pair.success is None else 100 * pair.success,
         )
         for pair in table.pairings
-        if pair.success.low is not None and pair.success.high is not None
     ]
     if rows:
         title = f"Differences of success, under {table.under}"
