@@ -29,7 +29,7 @@ from wirefault.experiments.tries import OverTries, tries_needed
 from wirefault.judging.layers import BY_LAYER
 from wirefault.stats.bootstrap import MIN_SEEN
 from wirefault.stats.rates import percentile
-from wirefault.stats.survival import Duration
+from wirefault.stats.survival import Duration, mean_time
 
 NOT_REACHED = "no data: no fault reached an episode"
 _HIDDEN = "open: not every episode shows"
@@ -343,7 +343,7 @@ class PercentileOfParts(Estimator):
 
 
 class MeanTime(Estimator):
-    """Seconds of the outages that ``value`` lists, by their number (IEC 60050-192, 192-07-23).
+    """Mean seconds of the outages that ``value`` lists.
 
     One that did not end within its episode is censored (E. L. Kaplan and P. Meier, "Nonparametric Estimation
     from Incomplete Observations", 1958): its observed time is a lower bound, and the mean has no upper bound.
@@ -362,7 +362,7 @@ class MeanTime(Estimator):
         if not arm.shows_all_outages:
             reason = f"{_HIDDEN} what failed in it ({ends} in the others)"
             return Measure(Bounds(0, math.inf), reason=reason)
-        mean = math.fsum(outage.seconds for outage in outages) / len(outages)
+        mean = mean_time([Duration(each.seconds, each.end == "recovered") for each in outages]) or 0.0
         sums = {key: (sum(o.seconds for o in each), float(len(each))) for key, each in by_episode.items()}
         estimate = Mean(sums, terms.population, censored=censored)
         return Measure(_from(mean, censored), f"({ends})", _lost(by_episode), estimate=estimate)

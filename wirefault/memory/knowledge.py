@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from wirefault.memory.episodes import Episode, RememberedFault, RememberedOutage, Result
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import Difference, paired_difference
+from wirefault.stats.survival import Duration, mean_time
 
 CONFIDENCE = 0.9
 _Twins = Mapping[tuple[str, str, str], Episode]
@@ -271,6 +272,6 @@ def _recovery(component: str, fault: str, episodes: Sequence[Episode]) -> Recove
             f"link {each.link}" for each in episode.faults if (component, fault) in _pairs(episode, each)
         }
         outages += [each for each in episode.outages if each.link in links and fault in each.faults]
-    recovered = sum(each.end == "recovered" for each in outages)
-    seconds = sum(each.seconds / len(outages) for each in outages) if outages else None
-    return Recovery(len(outages), recovered, seconds, at_least=recovered < len(outages))
+    times = [Duration(each.seconds, each.end == "recovered") for each in outages]
+    recovered = sum(each.ended for each in times)
+    return Recovery(len(times), recovered, mean_time(times), at_least=recovered < len(times))

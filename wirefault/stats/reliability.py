@@ -8,7 +8,6 @@ mttr.get_recovery_stats()["mttr_seconds"]
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,7 +22,7 @@ from wirefault.stats.exact import (
     percentile_interval,
 )
 from wirefault.stats.rates import percentile
-from wirefault.stats.survival import Duration, kaplan_meier, time_interval, time_percentile
+from wirefault.stats.survival import Duration, kaplan_meier, mean_time, time_interval, time_percentile
 
 PERCENTILES = (50, 90, 95, 99)
 CONFIDENCE = 0.9
@@ -137,7 +136,7 @@ def recovery_figures(outages: Sequence[Outage], now: float) -> dict[str, Any]:
         "recovered": recovered,
         "recovery_rate": recovered / len(outages) if outages else None,
         "recovery_rate_interval": list(interval) if interval else None,
-        "mttr_seconds": math.fsum(each.seconds for each in durations) / len(durations) if durations else None,
+        "mttr_seconds": mean_time(durations),
         "mttr_is_lower_bound": recovered < len(outages) if outages else None,
         **{f"p{each}_seconds": time_percentile(steps, each) for each in PERCENTILES},
         **{

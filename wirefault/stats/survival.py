@@ -119,6 +119,14 @@ def _group(duration: Duration) -> object:
     return duration.group or id(duration)
 
 
+def mean_time(durations: Sequence[Duration]) -> float | None:
+    """Return the sum of the observed times by their number (IEC 60050-192, 192-07-23); None without any.
+
+    It is a lower bound if any is censored.
+    """
+    return math.fsum(each.seconds / len(durations) for each in durations) if durations else None
+
+
 def time_percentile(steps: Sequence[Step], percent: float) -> float | None:
     """Return the least time within which that share ended; None if so many did not end."""
     return _first_below(((step.seconds, step.survival) for step in steps), 1 - percent / 100)
