@@ -12,7 +12,7 @@ from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
 from wirefault.history.judged_events import Outcome
 from wirefault.judging.checker import CheckResult
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import is_success
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import Difference, paired_difference, unpaired_difference
 
@@ -215,10 +215,7 @@ def _with_figure(result: CheckResult) -> str:
 
 def _successes(arm: ComparedArm) -> dict[str, bool | None]:
     """Whether each planned episode succeeded, as far as its key is known."""
-    return {
-        key: outcome == "success" if outcome is not None and OUTCOMES[outcome].in_rate else None
-        for key, outcome in arm.outcomes.items()
-    }
+    return {key: is_success(outcome) for key, outcome in arm.outcomes.items()}
 
 
 def _difference(

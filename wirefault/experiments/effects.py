@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from wirefault.experiments.facts import EpisodeFacts, planned_faults
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import is_success
 from wirefault.stats.rates import Difference, paired_difference
 
 _Episodes = Mapping[str, set[str]]
@@ -100,7 +100,4 @@ def _drawn(episodes: Iterable[EpisodeFacts]) -> _Episodes:
 
 def _successes(episodes: Iterable[EpisodeFacts]) -> _Successes:
     """Whether each episode succeeded; None without an outcome."""
-    return {
-        episode.episode: episode.outcome == "success" if OUTCOMES[episode.outcome].in_rate else None
-        for episode in episodes
-    }
+    return {episode.episode: is_success(episode.outcome) for episode in episodes}

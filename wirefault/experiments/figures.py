@@ -26,12 +26,11 @@ from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.measure import Measure, Unit
 from wirefault.experiments.tries import CONSISTENCY, tries_needed
 from wirefault.history.judged_events import Claim, Outcome
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import OUTCOMES, UNCOUNTED, is_success
 
 # values of an episode
 
 
-_OPEN: frozenset[Outcome] = frozenset({"invalid", "unjudged"})
 _WITHOUT_ORACLE: frozenset[Outcome] = frozenset({"crash", "runaway"})
 # what an episode without an oracle can still be, by its claim; success is left open for all of them
 _BY_CLAIM: Mapping[Claim, frozenset[Outcome]] = {
@@ -45,24 +44,20 @@ _OF_CLAIMS: frozenset[Outcome] = frozenset({"false_success", "misled", "honest_f
 
 
 def _succeeded(episode: EpisodeFacts) -> Truth:
-    return _success_of(episode.outcome)
-
-
-def _success_of(outcome: str) -> Truth:
-    return None if outcome in _OPEN else outcome == "success"
+    return is_success(episode.outcome)
 
 
 def _failed(episode: EpisodeFacts) -> Truth:
-    return None if episode.outcome in _OPEN else episode.outcome != "success"
+    return None if episode.outcome in UNCOUNTED else episode.outcome != "success"
 
 
 def _has_outcome(outcome: Outcome, episode: EpisodeFacts) -> Truth:
     """Whether it has this outcome; None if it could have."""
     if episode.outcome == outcome:
         return True
-    if outcome == "duplicate" and episode.perhaps_repeated and episode.outcome not in _OPEN:
+    if outcome == "duplicate" and episode.perhaps_repeated and episode.outcome not in UNCOUNTED:
         return None
-    is_undecided = episode.outcome in _OPEN or (episode.outcome == "failure" and outcome in _OF_CLAIMS)
+    is_undecided = episode.outcome in UNCOUNTED or (episode.outcome == "failure" and outcome in _OF_CLAIMS)
     return None if is_undecided and not _excludes(episode, outcome) else False
 
 
@@ -289,7 +284,7 @@ _ROWS = (
             _DUPLICATES if name == "duplicate" else _COUNT,
             partial(_has_outcome, name),
             better="higher" if name == "success" else "lower",
-            needs_oracle=name not in (*_OPEN, *_WITHOUT_ORACLE, "duplicate"),
+            needs_oracle=name not in (*UNCOUNTED, *_WITHOUT_ORACLE, "duplicate"),
         )
         for name, row in OUTCOMES.items()
     ),
@@ -401,5 +396,5 @@ def outcomes_in(arm: ArmFacts) -> Outcomes:
 
 def success_text(outcomes: Mapping[str, str], terms: Terms) -> str:
     """The success rate of these episodes, as the result of an arm has it."""
-    rate = Rate({key: _success_of(each) for key, each in outcomes.items()}, terms.population)
+    rate = Rate({key: is_success(each) for key, each in outcomes.items()}, terms.population)
     return replace(by.measure_of_rate(rate), error=terms.error).text

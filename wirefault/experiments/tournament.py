@@ -29,7 +29,7 @@ from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.figures import against_control, measures_of, outcomes_in
 from wirefault.experiments.means import Mean, MeanDifference
 from wirefault.experiments.measure import Measure, Unit, finite, numbers
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import UNCOUNTED
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
 from wirefault.stats.sequential import Pairs, difference_interval
@@ -247,7 +247,7 @@ def _wanted_writes(contestants: Iterable[Contestant]) -> Mapping[str, int]:
     for each in contestants:
         for episode in each.calm.valid.episodes:
             prompt, count = prompt_of(episode.episode), sum(write.executed for write in episode.writes)
-            if OUTCOMES[episode.outcome].in_rate:
+            if episode.outcome not in UNCOUNTED:
                 judged.add(prompt)
                 if episode.outcome == "success":
                     succeeded[prompt].add(count)

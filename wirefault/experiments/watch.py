@@ -23,7 +23,7 @@ from wirefault.experiments.safety import Spending
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event, RunSealed, RunStarted
 from wirefault.judging.judge import judge_identified
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import UNCOUNTED
 from wirefault.judging.usage import costs_of
 from wirefault.lab.own_lab import Halt
 from wirefault.settings.budgets import load_prices
@@ -33,7 +33,6 @@ _POLL_S = 0.5
 MIN_EPISODES = 10
 """The episodes from which shares are watched."""
 _MAX_FINDINGS = 3
-_IN_RATE: frozenset[str] = frozenset(name for name, row in OUTCOMES.items() if row.in_rate)
 
 
 @dataclass
@@ -57,7 +56,7 @@ class ArmSoFar:
     @property
     def judged(self) -> int:
         """The episodes that count in a rate."""
-        return sum(outcome in _IN_RATE for outcome in self.outcomes.values())
+        return sum(outcome not in UNCOUNTED for outcome in self.outcomes.values())
 
     @property
     def invalid(self) -> int:

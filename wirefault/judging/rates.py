@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from wirefault.history.events import EpisodeJudged, RunStarted
 from wirefault.history.judged_events import Claim, Outcome
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import UNCOUNTED, is_success
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import percent
 
@@ -114,8 +114,8 @@ def rate(outcomes: Sequence[Outcome], planned: int) -> Rate:
 
 def success_share(outcomes: Iterable[Outcome]) -> Share:
     """The successes among the outcomes that count in a rate."""
-    judged = [outcome for outcome in outcomes if OUTCOMES[outcome].in_rate]
-    k, n = judged.count("success"), len(judged)
+    judged = [success for each in outcomes if (success := is_success(each)) is not None]
+    k, n = sum(judged), len(judged)
     return Share(k, n, k / n if n else None)
 
 
@@ -135,7 +135,7 @@ def first_attempt_rate(started: RunStarted, episodes: Sequence[EpisodeJudged]) -
 
 
 def _run_rate(started: RunStarted, outcomes: Sequence[tuple[str, Outcome]], attempts: int) -> Rate:
-    judged = [prompt for prompt, outcome in outcomes if OUTCOMES[outcome].in_rate]
+    judged = [prompt for prompt, outcome in outcomes if outcome not in UNCOUNTED]
     return replace(
         rate([outcome for _, outcome in outcomes], started.prompts),
         population=_population(started, judged, attempts),

@@ -24,7 +24,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.judged_events import FaultRecord, Finding, Outcome
 from wirefault.judging.judge import RunJudgement
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import is_success
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.trace import EpisodeTrace
 
@@ -95,9 +95,7 @@ class Episode:
     @property
     def success(self) -> bool | None:
         """Whether it succeeded; None without an outcome that counts."""
-        if self.result == "interrupted" or not OUTCOMES[self.outcome].in_rate:
-            return None
-        return self.outcome == "success"
+        return None if self.result == "interrupted" else is_success(self.outcome)
 
 
 def result_of(outcome: Outcome, severities: Iterable[str], *, ended: bool) -> Result | None:

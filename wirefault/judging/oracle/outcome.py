@@ -143,6 +143,12 @@ _ROWS = (
     ),
 )
 OUTCOMES: Mapping[Outcome, OutcomeRow] = {row.name: row for row in _ROWS}
+UNCOUNTED: frozenset[str] = frozenset(row.name for row in _ROWS if not row.in_rate)
+
+
+def is_success(outcome: str | None) -> bool | None:
+    """Whether an episode succeeded; None without an outcome that counts in the success rate."""
+    return None if outcome is None or outcome in UNCOUNTED else outcome == "success"
 
 
 # no answer is a crash, whatever its side effects
