@@ -63,7 +63,7 @@ def tournament_file(folder: Path, url: str) -> str:
 
 def counts(arm: dict[str, Any]) -> tuple[int, ...]:
     """Episodes, successes, and orders without effect, with one and with more."""
-    kinds = ("success", "no_effect", "one_effect", "more_effects")
+    kinds = ("success_rate", "no_effect", "one_effect", "more_effects")
     return (arm["success_rate"]["n"], *(round(arm[kind]["estimate"] * arm[kind]["n"]) for kind in kinds))
 
 
