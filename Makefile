@@ -47,7 +47,7 @@ lint: setup      ## ruff, mypy, import-linter, vulture, prose
 	@$(BIN)/vulture
 	@$(BIN)/python tools/prose.py $(PROSE)
 
-test: setup      ## run the linters and the tests that changes reach: all if no full green run is known
+test: setup      ## run the linters and the tests that changes reach: all but the longest if no full green run is known
 	@$(MAKE) --no-print-directory -j2 pytest lint
 	@# a line of the recipe, since the output of parallel targets mixes
 	@test -n "$${WIREFAULT_REQUIRE+set}" || echo "Passed. CI runs more: the tests that were skipped, and for a tag every case of those that run in part."
