@@ -86,13 +86,20 @@ def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str,
     return views
 
 
+class NoCleanRuns(InputError):
+    """The clean runs of an audit, which decide what a finding is, did not complete."""
+
+
 def read_audit(saved: SavedExperiment) -> AuditResult:
-    """Return the result of a saved audit by its histories. Raises ``InputError`` without clean runs."""
+    """Return the result of a saved audit by its histories.
+
+    Raises ``NoCleanRuns`` without clean runs, ``InputError`` if its options cannot be read.
+    """
     options, result = load_options(saved), AuditResult(saved, code=0)
     views = recorded_runs(saved, options.corrections)
     keys = [clean_key(number) for number in range(1, CLEAN_RUNS + 1)]
     if not all(key in views for key in keys):
-        raise InputError(f"{saved.experiment_id}: its clean runs did not complete")
+        raise NoCleanRuns(f"{saved.experiment_id}: its clean runs did not complete")
     clean = result.clean = CleanRuns([views[key] for key in keys])
     result.patience = options.patience_after(clean)
     result.asks = list(plan_asks(options.chosen, clean.calls))
@@ -117,13 +124,14 @@ def audit_findings(saved: SavedExperiment) -> dict[str, list[Finding]]:
 def findings_if_audit(saved: SavedExperiment | None) -> dict[str, list[Finding]] | None:
     """Return an audit's findings by episode; None if the findings of its runs count.
 
-    They count in any other recording, and if the clean runs did not complete.
+    They count in any other recording, and if the clean runs did not complete. Raises ``InputError`` if the
+    audit's options cannot be read.
     """
     if saved is None or not is_audit(saved):
         return None
     try:
         return audit_findings(saved)
-    except InputError:
+    except NoCleanRuns:
         return None
 
 
@@ -144,7 +152,7 @@ def recorded_ending(saved: SavedExperiment, fail_on: FailOn) -> int:
     """The exit code of a saved audit by its histories."""
     try:
         return read_audit(saved).ending(fail_on, dry_run=load_options(saved).dry_run)
-    except InputError:  # its clean runs did not complete
+    except NoCleanRuns:
         return UNKNOWN
 
 

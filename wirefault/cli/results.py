@@ -114,13 +114,13 @@ def show_run(
 def _with_audit_findings(saved: SavedExperiment, summary: Summary) -> Summary:
     """Replace the findings by those of an audit, whose clean runs are its control."""
     from wirefault.audit.options import is_audit
-    from wirefault.audit.result import answer_findings
+    from wirefault.audit.result import NoCleanRuns, answer_findings
 
     if not is_audit(saved):
         return summary
     try:
         return replace(summary, findings=answer_findings(saved))
-    except InputError:  # its clean runs did not complete
+    except NoCleanRuns:
         return summary
 
 

@@ -9,8 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from wirefault.audit.options import is_audit
-from wirefault.audit.result import as_finding, read_audit
-from wirefault.core.errors import InputError
+from wirefault.audit.result import NoCleanRuns, as_finding, read_audit
 from wirefault.experiments.baseline import KnownFinding
 from wirefault.experiments.compare import Side, side_of
 from wirefault.experiments.plan import PLAIN_RUN
@@ -36,7 +35,7 @@ def compared_side(recording: Recording, arms: Sequence[str] = ()) -> Side:
         return side
     try:
         count = str(len(known_findings(recording)))
-    except InputError:  # its clean runs did not complete
+    except NoCleanRuns:
         count = "unknown"
     counted = {
         name: replace(arm, measures={**arm.measures, "findings": count}) for name, arm in side.arms.items()
