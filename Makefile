@@ -47,7 +47,7 @@ lint: setup      ## ruff, mypy, import-linter, vulture, prose
 	@$(BIN)/vulture
 	@$(BIN)/python tools/prose.py $(PROSE)
 
-test: setup      ## run the linters and the tests that changes reach: all but the longest if no full green run is known
+test: setup      ## run the linters and the tests that changes reach: all if no full green run is known
 	@$(MAKE) --no-print-directory -j2 pytest lint
 	@# a line of the recipe, since the output of parallel targets mixes
 	@test -n "$${WIREFAULT_REQUIRE+set}" || echo "Passed. CI runs more: the tests that were skipped, and for a tag every case of those that run in part."
@@ -58,7 +58,7 @@ test-fast: setup  ## run the linters and the fast tests: about a minute
 # which files: what changed since the last full green run reaches; EVERYTHING=1 or ARGS name others
 pytest: setup | .pytest_cache
 	@files="$(ARGS)"; test -n "$$files$(EVERYTHING)" || files=$$($(BIN)/python -m tools.reach) || exit; \
-	$(PYTEST) -n $(WORKERS) $${files:-$(if $(EVERYTHING),tests)} || exit; \
+	$(PYTEST) -n $(WORKERS) $$files || exit; \
 	test -n "$$files" || $(BIN)/python -m tools.reach --record
 
 # compile the tests once: in a new clone, each worker would do it

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support import ROOT, THIRD, examples, only_where_required
+from tests.support import ROOT, THIRD, examples
 
 # Shells without job control start background jobs with SIGINT ignored, and children inherit that; tests of
 # Ctrl-C would then wait forever.
@@ -77,14 +77,6 @@ LONGEST = (
     *("tests/e2e/test_exec.py", "tests/audit/test_hardened.py", "lab-one"),
 )
 
-# Groups and files that run where WIREFAULT_REQUIRE names ``long``, as in CI, or where a path is named, as
-# `make test` names what a change reaches. Each repeats whole commands, whose parts smaller tests cover.
-LONG = {
-    *("tests/e2e/test_pages.py", "tests/e2e/test_one_policy.py", "lab-two", "tests/examples/test_presets.py"),
-    *("tests/audit/test_audit.py", "tests/audit/test_hardened.py", "tests/package/test_action.py"),
-}
-_PATH_NAMED = "WIREFAULT_TESTS_PATH_NAMED"  # xdist names a path to its workers
-
 
 def _end_with_make() -> None:
     """Take the end of make's shell as Ctrl-C, of which xdist's workers get one, too.
@@ -116,8 +108,6 @@ def _end_with_make() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Record started processes, and keep launchers' records out of the user's private folder."""
     _end_with_make()
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        os.environ[_PATH_NAMED] = "yes" if config.args_source is config.ArgsSource.ARGS else ""
     config.pluginmanager.register(InternalErrors())
     private = tempfile.TemporaryDirectory(prefix="wirefault-tests-")
     os.environ["XDG_STATE_HOME"] = private.name
@@ -176,8 +166,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _folder(item) in SLOW_FOLDERS:
             item.add_marker("slow")
-        if worker_group(item.nodeid) in LONG and not os.environ[_PATH_NAMED]:
-            item.add_marker(only_where_required("long"))
     items.sort(key=_rank)
 
 

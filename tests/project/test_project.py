@@ -9,13 +9,12 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from packaging.version import Version
 
-from tests import conftest, support
+from tests import support
 from tests.conftest import GROUPS
 from tests.support import PATIENCE_S, ROOT, RUN_PATIENCE_S
 from wirefault._version import __version__
@@ -193,22 +192,6 @@ def test_failed_hook_of_worker_fails_the_run(tmp_path):
         check=False,
     )
     assert (run.returncode, "IndexError" in run.stdout) == (3, True)
-
-
-@pytest.mark.parametrize(
-    ("path_named", "required", "skips"),
-    [("", "docker", [True]), ("", "docker,long", [False]), ("yes", "", [])],
-)
-def test_long_files_run_in_ci_and_where_they_are_named(monkeypatch, path_named, required, skips):
-    monkeypatch.setenv("WIREFAULT_TESTS_PATH_NAMED", path_named)
-    monkeypatch.setenv("WIREFAULT_REQUIRE", required)
-    marks = []
-    for name in ("audit/test_hardened.py", "audit/test_rules.py"):
-        parts = {"add_marker": marks.append, "get_closest_marker": marks.count}
-        conftest.pytest_collection_modifyitems([SimpleNamespace(nodeid=f"tests/{name}::test_it", **parts)])
-    assert [mark.args[0] for mark in marks] == skips
-    assert "kills,long\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert all(group in GROUPS.values() or (ROOT / group).is_file() for group in conftest.LONG)
 
 
 def test_version_is_no_released_one_while_something_is_unreleased():
