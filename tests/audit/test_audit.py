@@ -297,6 +297,35 @@ def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Se
     assert before_resume and {path: path.read_bytes() for path in complete} == before_resume
 
 
+def test_interrupted_audit_is_read_and_resumed_with_all_it_asked(tmp_path: Path, servers: Servers) -> None:
+    (tmp_path / "agent.py").write_text(AGENT)
+    command = [sys.executable, "agent.py", servers.model, servers.shop, "careless"]
+    ask = [word for name in ("lost_reply", "write_5xx", "read_5xx", "model_5xx") for word in ("--ask", name)]
+    words = [sys.executable, "-m", "wirefault", "audit", "--workers", "1", *ask, "--", *command]
+    environ = environ_in(tmp_path) | {"PYTHONPATH": str(ROOT)}
+    runs = tmp_path / ".wirefault" / "logs" / "runs"
+    with subprocess.Popen(words, cwd=tmp_path, env=environ, start_new_session=True) as process:
+        until(lambda: len(list(runs.glob("*"))) > 4, "the fifth run", patience=RUN_PATIENCE_S)
+        os.kill(process.pid, signal.SIGINT)
+        assert process.wait(RUN_PATIENCE_S) == 130
+    [audit_id] = [path.name for path in (runs.parent / "experiments").iterdir()]
+
+    def say(*words: str) -> tuple[int, str]:
+        done = wirefault(tmp_path, environ_in(tmp_path), *words)
+        return done.returncode, done.stdout + done.stderr
+
+    code, report = say("report", audit_id, "--junit", "out.xml")
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
+    assert (code, suite.get("errors")) == (1, "1") and f"wirefault audit --resume {audit_id}" in report
+    assert say("show", audit_id, "q01")[0] == 0
+    code, refused = say("run", "--resume", audit_id)
+    assert code == 64 and f"wirefault audit --resume {audit_id} resumes it" in refused
+    assert say("audit", "--resume", audit_id, "--junit", "out.xml")[0] == 1
+    suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
+    assert (suite.get("tests"), suite.get("errors")) == ("4", "0")
+    assert say("show", audit_id, "q01")[0] == 0
+
+
 def test_same_seed_gives_same_findings(tmp_path: Path, servers: Servers) -> None:
     options = ["--seed", "3", "--ask", "lost_reply", "--ask", "model_empty", "--ask", "model_5xx"]
     options += ["--patience", "60"]  # a question is asked once if its run took longer

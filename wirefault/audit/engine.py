@@ -109,6 +109,8 @@ class _Audit:
         self._replies_copy = (result.saved.folder / _REPLIES).absolute()
         self._recorded = recorded_runs(result.saved, options.corrections) if options.resumed else {}
         self.code = 0
+        plan = result.saved.plan  # a resumed one may name a run that is not needed any more
+        result.saved = replace(result.saved, plan=replace(plan, prompts=plan.prompts[:1]))
         [arm] = result.saved.plan.arms
         price = Price(*options.price) if options.price else None
         result.prices = Prices(load_prices(arm.settings.prices), price)
@@ -338,6 +340,10 @@ class _Audit:
         """Run the agent once; None if the audit must end."""
         result = self._result
         [arm] = result.saved.plan.arms
+        with self._lock:
+            plan = result.saved.plan
+            if prompt.key not in [each.key for each in plan.prompts]:
+                result.saved = replace(result.saved, plan=replace(plan, prompts=(*plan.prompts, prompt)))
         recorded = self._recorded.get(prompt.key)
         is_lost = prompt.key == clean_key(1) and self._replies_are_missing(arm.settings)
         if recorded is not None and not is_lost:
@@ -347,9 +353,6 @@ class _Audit:
         with self._lock:
             run_id = next(self._ids)
             source = PromptsSource(str(saved.write_prompts([prompt], run_id)))
-            plan = saved.plan
-            if prompt.key not in [each.key for each in plan.prompts]:
-                result.saved = replace(saved, plan=replace(plan, prompts=(*plan.prompts, prompt)))
             result.runs += 1
         if problem := _reset(self._options.reset):
             self.code, result.problem = LAB_FAILED, problem

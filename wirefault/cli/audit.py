@@ -341,8 +341,9 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
     """Keep the result, show it, and return the exit code."""
     not_asked = _not_asked(result, how.chosen)
     document = audit_as_json(result, not_asked)
+    if result.clean is not None:
+        result.saved.write_plan()  # with the questions that an interrupted one asked
     if result.clean is not None and not result.code:
-        result.saved.write_plan()
         kinds = ((answer.worst.severity, answer.worst.rule) for answer in result.answers if answer.worst)
         result.saved.write_verdict(document, worst_finding(kinds))
     if result.clean and result.answers:

@@ -58,7 +58,10 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
             print_replies(console, recording_of(result.saved))
         print_verdict(console, result, obstacles_in(result))
     if result.can_be_resumed:
-        _show_resume(console, result.saved.experiment_id, out)
+        from wirefault.audit.options import is_audit
+
+        command = "audit" if is_audit(result.saved) else "run"
+        _show_resume(console, result.saved.experiment_id, out, command)
     console.print(f"experiment: {result.saved.folder}", soft_wrap=True)
     if page and result.arms:
         show_page(result.saved)
@@ -139,8 +142,8 @@ def show_tournament(
         print_to_stderr(tournament_page_line(result))
 
 
-def _show_resume(console: Console, name: str, out: Path | None) -> None:
-    words = ["wirefault", "run", "--resume", name, *([f"--out={out}"] if out else [])]
+def _show_resume(console: Console, name: str, out: Path | None, command: str = "run") -> None:
+    words = ["wirefault", command, "--resume", name, *([f"--out={out}"] if out else [])]
     console.print(f"to resume it: {shlex.join(words)}", soft_wrap=True)
 
 

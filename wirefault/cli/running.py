@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from wirefault.audit.options import is_audit
 from wirefault.cli.options import RunOptions, environ_below, logs_in
 from wirefault.cli.plan import plans_of
 from wirefault.cli.recorded import print_object
@@ -151,6 +152,9 @@ def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
     if saved.plan.search:  # it plans its episodes on the way
         again = f"wirefault search resume {saved.experiment_id} resumes it"
         raise InputError(f"{saved.experiment_id} is a search: {again}")
+    if is_audit(saved):
+        again = f"wirefault audit --resume {saved.experiment_id} resumes it"
+        raise InputError(f"{saved.experiment_id} is an audit: {again}")
     result = run_and_show(saved, how)
     if how.as_json:
         print_object(result.as_json())

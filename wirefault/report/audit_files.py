@@ -10,6 +10,7 @@ from typing import Any
 from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, finding_groups
+from wirefault.audit.options import load_options
 from wirefault.audit.result import AuditResult
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.judging.ending import FINE, FOUND, UNDECIDED, FailOn, fails
@@ -41,6 +42,11 @@ def audit_junit(result: AuditResult, fail_on: FailOn = "risky") -> str:
             page = links[PLAIN_RUN, shown_key(answer)]
             text = f"seen in {seen} of {of} runs\nwhy: {show_command(result, answer)}\npage: {page}"
             failure.text = xml_text(text)
+    unasked = len(result.asks) - len(result.answers)
+    if unasked and not result.problem and not load_options(result.saved).dry_run:
+        case = ElementTree.SubElement(suite, "testcase", classname="audit", name="all questions")
+        message = f"{unasked} of {len(result.asks)} questions were not asked: the audit ended early"
+        ElementTree.SubElement(case, "error", message=message)
     if result.problem:
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name="clean runs")
         ElementTree.SubElement(case, "error", message=xml_text(result.problem))
@@ -76,7 +82,8 @@ def audit_verdict(result: AuditResult) -> str:
     severities = [group.worst.severity for group in finding_groups(result.answers)]  # the worst first
     if severities and severities[0] in FOUND:
         return FOUND[severities[0]]
-    if not result.answers or any(answer.status == "unknown" for answer in result.answers):
+    answered = [answer for answer in result.answers if answer.status != "unknown"]
+    if not answered or len(answered) < len(result.asks):
         return UNDECIDED
     return FINE
 
