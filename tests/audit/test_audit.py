@@ -271,15 +271,21 @@ def test_replies_up_to_the_fault_are_replayed(tmp_path: Path, servers: Servers) 
     assert findings_by_question(result)["lost_reply"] == "write_repeated"
 
 
-@pytest.mark.parametrize("victim", ["launcher", "gateway"])
-def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Servers, victim: str) -> None:
-    (tmp_path / "agent.py").write_text(AGENT)
-    command = [sys.executable, "agent.py", servers.model, servers.shop, "careful"]
+def start_audit(folder: Path, servers: Servers, agent: str) -> subprocess.Popen[bytes]:
+    """Start an audit of four questions, one after another; ``printed.txt`` has what it prints so far."""
+    (folder / "agent.py").write_text(AGENT)
+    command = [sys.executable, "agent.py", servers.model, servers.shop, agent]
     ask = [word for name in ("lost_reply", "write_5xx", "read_5xx", "model_5xx") for word in ("--ask", name)]
     words = [sys.executable, "-m", "wirefault", "audit", "--workers", "1", *ask, "--", *command]
-    environ = environ_in(tmp_path) | {"PYTHONPATH": str(ROOT)}
+    environ = environ_in(folder) | {"PYTHONPATH": str(ROOT)}
+    with (folder / "printed.txt").open("w") as printed:
+        return subprocess.Popen(words, cwd=folder, env=environ, start_new_session=True, stderr=printed)
+
+
+@pytest.mark.parametrize("victim", ["launcher", "gateway"])
+def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Servers, victim: str) -> None:
     runs = tmp_path / ".wirefault" / "logs" / "runs"
-    with subprocess.Popen(words, cwd=tmp_path, env=environ, start_new_session=True) as process:
+    with start_audit(tmp_path, servers, "careful") as process:
         until(lambda: len(list(runs.glob("*"))) > 3, "the fourth run", patience=RUN_PATIENCE_S)
         parts = processes(tmp_path)
         os.kill(process.pid if victim == "launcher" else parts[victim], signal.SIGKILL)
@@ -298,17 +304,12 @@ def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Se
 
 
 def test_interrupted_audit_is_read_and_resumed_with_all_it_asked(tmp_path: Path, servers: Servers) -> None:
-    (tmp_path / "agent.py").write_text(AGENT)
-    command = [sys.executable, "agent.py", servers.model, servers.shop, "careless"]
-    ask = [word for name in ("lost_reply", "write_5xx", "read_5xx", "model_5xx") for word in ("--ask", name)]
-    words = [sys.executable, "-m", "wirefault", "audit", "--workers", "1", *ask, "--", *command]
-    environ = environ_in(tmp_path) | {"PYTHONPATH": str(ROOT)}
-    runs = tmp_path / ".wirefault" / "logs" / "runs"
-    with subprocess.Popen(words, cwd=tmp_path, env=environ, start_new_session=True) as process:
-        until(lambda: len(list(runs.glob("*"))) > 4, "the fifth run", patience=RUN_PATIENCE_S)
+    with start_audit(tmp_path, servers, "careless") as process:
+        printed = tmp_path / "printed.txt"
+        until(lambda: "HARM" in printed.read_text(), "the first answer", patience=RUN_PATIENCE_S)
         os.kill(process.pid, signal.SIGINT)
         assert process.wait(RUN_PATIENCE_S) == 130
-    [audit_id] = [path.name for path in (runs.parent / "experiments").iterdir()]
+    [audit_id] = [path.name for path in (tmp_path / ".wirefault" / "logs" / "experiments").iterdir()]
 
     def say(*words: str) -> tuple[int, str]:
         done = wirefault(tmp_path, environ_in(tmp_path), *words)
