@@ -57,7 +57,7 @@ class _Cursor(sqlite3.Cursor):
 
 
 class _Connection(sqlite3.Connection):
-    """Its statements are those of ``_Cursor``."""
+    """Carries out its statements by ``_Cursor``."""
 
     path: Path
 
