@@ -23,7 +23,7 @@ class Measure:
 
     bounds: Bounds | None
     note: str = ""
-    """What is behind the value, such as ``(2 of 4 calls)``."""
+    """The counts behind the value, such as ``(2 of 4 calls)``."""
     episodes: tuple[str, ...] = ()
     """The keys that show it."""
     why: str = ""
