@@ -152,8 +152,7 @@ def _may_be_failure(event: Event) -> bool:
     """Whether something may have failed in the event's episode."""
     match event:
         case Exchange():
-            answered = event.status is not None and event.status < 400 and event.reply_complete
-            return not answered or event.client_left or bool(event.tool) or bool(event.faults)
+            return event.failed or event.client_left or bool(event.tool) or bool(event.faults)
         case ToolTry() | ModelCall():
             return event.error is not None
         case AttemptArmed():

@@ -51,10 +51,7 @@ class Metrics:
     @property
     def failed_calls(self) -> int:
         """Number of requests without a whole reply, or with an error status."""
-        return sum(
-            exchange.status is None or exchange.status >= 400 or not exchange.reply_complete
-            for exchange in self.exchanges
-        )
+        return sum(exchange.failed for exchange in self.exchanges)
 
     @property
     def calls_by_link(self) -> dict[str, int]:

@@ -218,5 +218,5 @@ def _request(exchange: Exchange) -> LiveRequest:
         exchange.target,
         status,
         ", ".join(faults),
-        exchange.status is None or exchange.status >= 400 or not exchange.reply_complete,
+        exchange.failed,
     )
