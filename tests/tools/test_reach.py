@@ -34,6 +34,12 @@ RUNNING = [name for name in reach.graph().modules if re.match(r"(wirefault|\w+$)
 SELECTIVE = [room for room in ROOMS if room not in reach.REACH_ALL]
 
 
+def test_modules_that_a_file_imports_from_the_tests_are_found():
+    named = [*reach.named_in(ROOT / "tests/compose/test_kill.py")]
+    assert "from tests import commands" in text_of("tests/compose/test_kill.py")
+    assert {"tests/commands.py", "tests/compose/engine.py", "tests/compose/conftest.py"} <= {*named}
+
+
 @cache
 def text_of(test: str) -> str:
     """The texts of a test file and of what it imports of tests, tools and measurements."""
@@ -124,10 +130,10 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name in ("AUTHOR", "COMMITTER"):
         monkeypatch.setenv(f"GIT_{name}_NAME", "a")
         monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.org")
-    reach.git("init", "-q")
+    reach.git("init -q")
     (tmp_path / "a.py").write_text("1\n", encoding="utf-8")
-    reach.git("add", "-A")
-    reach.git("commit", "-qm", "a")
+    reach.git("add -A")
+    reach.git("commit -qm a")
     yield tmp_path
 
 
@@ -146,14 +152,14 @@ def test_record_of_full_run_leaves_only_later_changes(clone, monkeypatch, is_ci)
     assert reach.changed_files() == []
     (clone / "b.py").write_text("new\n", encoding="utf-8")
     assert reach.changed_files() == ["b.py"]
-    reach.git("add", "-A")
-    reach.git("commit", "-qm", "all")
+    reach.git("add -A")
+    reach.git("commit -qm all")
     assert reach.changed_files() == ["b.py"]
-    reach.git("tag", "v1")
+    reach.git("tag v1")
     with pytest.raises(reach.Everything, match="tag"):
         reach.changed_files()
-    reach.git("tag", "-d", "v1")
+    reach.git("tag -d v1")
     for _ in range(reach.MAX_COMMITS):
-        reach.git("commit", "-q", "--allow-empty", "-m", "more")
+        reach.git("commit -q --allow-empty -m more")
     with pytest.raises(reach.Everything, match="commits since"):
         reach.changed_files()
