@@ -23,6 +23,7 @@ from tests.independent import recompute
 Interval = tuple[float, float]
 Row = dict[str, Any]
 OPEN = ("invalid", "unjudged")
+NOT_ASKED = "not_applicable"
 MIN_SEEN = 5
 """So many episodes must show a value, or a mixed cluster, before it has an interval."""
 
@@ -35,6 +36,9 @@ class Request:
     end: float
     failed: bool
     same: object
+    of_model: bool = False
+    tokens: tuple[int, int] = (0, 0)
+    """In and out."""
 
 
 @dataclass
@@ -50,6 +54,26 @@ class Episode:
     ended: float = 0.0
     shadows: set[tuple[str, str]] = field(default_factory=set)
     drawn: set[str] = field(default_factory=set)
+    used: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """What was used of each budget that was spent, and its limit."""
+
+    @property
+    def tokens(self) -> int:
+        return sum(sum(request.tokens) for request in self.requests)
+
+    @property
+    def is_complete(self) -> bool | None:
+        """Whether it lacks neither an effect nor the value; None if nothing asks for it."""
+        if self.world == self.value == NOT_ASKED:
+            return None
+        return self.world != "lost" and self.value != "none"
+
+    @property
+    def is_consistent(self) -> bool | None:
+        """Whether its world has nothing twice, wrong or extra; None if nothing asks for it."""
+        if self.world == NOT_ASKED:
+            return None
+        return self.outcome != "duplicate" and self.world not in ("duplicated", "wrong", "extra")
 
     @property
     def calls(self) -> list[list[Request]]:
@@ -105,7 +129,7 @@ def _read(run: Path) -> dict[str, Episode]:
     for judged in of.get("episode_judged", []):
         delivered = sum(fault["delivered"] is True for fault in judged.get("faults", []))
         episodes[judged["episode"]] = Episode(
-            judged["outcome"], judged.get("world", "unknown"), judged.get("value", ""), delivered
+            judged["outcome"], judged.get("world", NOT_ASKED), judged.get("value", NOT_ASKED), delivered
         )
     for event in of.get("exchange", []):
         episode = episodes[event["episode"]]
@@ -113,9 +137,13 @@ def _read(run: Path) -> dict[str, Episode]:
         failed = status is None or status >= 400 or not event.get("reply_complete", True)
         same = event["link"], event["fingerprint"]
         end = event["start"] + event["ms"] / 1000
-        episode.requests.append(Request(event["start"], end, failed, same))
+        of_model = event.get("dialect") == "openai_chat"
+        tokens = event.get("tokens_in") or 0, event.get("tokens_out") or 0
+        episode.requests.append(Request(event["start"], end, failed, same, of_model, tokens))
         episode.shadows |= {(each["arm"], each["id"]) for each in event.get("shadows", [])}
         episode.drawn |= {each["id"] for each in event.get("faults", [])}
+    for event in of.get("budget_spent", []):
+        episodes[event["episode"]].used[event["budget"]] = event["used"], event["limit"]
     for event in of.get("attempt_ended", []):
         episode = episodes[event["episode"]]
         episode.seconds.append(event["ms"] / 1000)
@@ -235,11 +263,88 @@ def recovery_measures(episodes: dict[str, Episode], error: float) -> Iterator[tu
     factor = sum(above for above, _ in repeated) / sum(below for _, below in repeated)
     yield "amplification", {"estimate": factor, "low": max(low, 1.0), "high": high, "n": len(repeated)}
     costs = [sum(r.end - r.start for r in each.requests if r.failed) for each in every]
-    ends = recompute.mean_interval(costs, error) if np.count_nonzero(costs) >= MIN_SEEN else (0.0, math.inf)
-    yield "cost_of_faults_seconds", _ends(float(np.mean(costs)), ends, len(costs))
-    right = [each.value == "right" for each in reached if each.value != "not_applicable"]
-    if right:
-        yield "recovery_correctness", _share([(answer, 1) for answer in right], error)
+    yield "cost_of_faults_seconds", _rare(costs, error)
+    right = [each.value == "right" for each in reached if each.value != NOT_ASKED]
+    complete = [known for each in reached if (known := each.is_complete) is not None]
+    consistent = [known for each in reached if (known := each.is_consistent) is not None]
+    answers = {"correctness": right, "completeness": complete, "consistency": consistent}
+    for name, known in answers.items():
+        if known:
+            yield f"recovery_{name}", _share([(answer, 1) for answer in known], error)
+
+
+def cost_measures(
+    episodes: dict[str, Episode], price: tuple[float, float], limit: int, error: float
+) -> Iterator[tuple[str, Row]]:
+    """Of an arm whose episodes are all valid. ``price``: USD for a million tokens in, and out.
+
+    ``limit``: the budget of an episode, in tokens.
+    """
+    every = episodes.values()
+    n = len(episodes)
+    for name, costs in _costs(episodes, price).items():
+        yield name, _ends(float(np.mean(costs)), recompute.mean_interval(costs, error), n)
+    for name, costs in _costs(episodes, price, failed=True).items():
+        yield f"cost_of_faults_{'usd' if name == 'cost' else name}", _rare(costs, error)
+    beyond = [max(0.0, each.tokens / limit - 1) for each in every]
+    yield "budget_overshoot", _rare(beyond, error)
+    spent = sum(len(each.used) for each in every)
+    yield "budgets_spent", {"estimate": spent, "bounds": [spent, spent]}
+
+
+def rises(
+    control: dict[str, Episode], arm: dict[str, Episode], price: tuple[float, float], error: float
+) -> Iterator[tuple[str, Row]]:
+    """The rise of each cost per episode against the same episodes of the control."""
+    before, after = (_costs({key: side[key] for key in arm}, price) for side in (control, arm))
+    for name, costs in after.items():
+        differences = [cost - other for cost, other in zip(costs, before[name], strict=True)]
+        low, high = recompute.mean_interval(differences, error, -math.inf)
+        if np.count_nonzero(differences) < MIN_SEEN:
+            low, high = -math.inf, math.inf
+        yield name, _ends(float(np.mean(differences)), (low, high), len(differences))
+
+
+def _costs(
+    episodes: dict[str, Episode], price: tuple[float, float], *, failed: bool = False
+) -> dict[str, list[float]]:
+    """Tokens and USD of each episode; ``failed``: of its failed tries alone."""
+    tried = [[r for r in each.requests if r.failed or not failed] for each in episodes.values()]
+    usd = [
+        sum(tokens * usd / 1e6 for r in each for tokens, usd in zip(r.tokens, price, strict=True))
+        for each in tried
+    ]
+    return {"tokens": [float(sum(sum(r.tokens) for r in each)) for each in tried], "cost": usd}
+
+
+def _rare(values: Sequence[float], error: float) -> Row:
+    """A mean of which most values may be 0: it has no ends until five episodes had another one."""
+    ends = recompute.mean_interval(list(values), error) if np.count_nonzero(values) >= MIN_SEEN else None
+    return _ends(float(np.mean(values)), ends or (0.0, math.inf), len(values))
+
+
+def slowdown(control: dict[str, Episode], arm: dict[str, Episode], error: float) -> Row:
+    """The seconds of the reached episodes by the seconds of the same episodes in the control."""
+    reached = [key for key, each in arm.items() if each.delivered and key in control]
+    slow, quick = ([sum(side[key].seconds) for key in reached] for side in (arm, control))
+    low, high = ratio_interval(slow, quick, error)
+    return _ends(sum(slow) / sum(quick), (max(low, 0.0), high), len(reached))
+
+
+def error_budget(measure: Row, objective: float) -> Row:
+    """The failures that the objective allows the measure, and those that were."""
+    n, allowed = measure["n"], 1 - objective
+    failed = round((1 - measure["estimate"]) * n)
+    burn = [(1 - measure[end]) / allowed for end in ("high", "low")]
+    return {
+        "objective": objective,
+        "n": n,
+        "total": allowed * n,
+        "consumed": failed,
+        "remaining": 1 - failed / (allowed * n),
+        "burn_rate": failed / (allowed * n),
+        "burn_rate_interval": burn,
+    }
 
 
 def _share(clusters: Sequence[tuple[int, int]], error: float) -> Row:

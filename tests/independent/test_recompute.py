@@ -6,8 +6,8 @@ import ast
 import json
 import random
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,8 @@ class Lottery:
     chances: dict[str, float]
     by_prompt: float = 0.0
     """How much the chance differs by prompt."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Of each run."""
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         def run_arm(arm: PlannedArm) -> int:
@@ -56,7 +58,7 @@ class Lottery:
             write(
                 saved.logs,
                 run_id,
-                [run_started(len(left)), *events, replace(run_finished(), toxics_left=0)],
+                [run_started(len(left), **self.settings), *events, replace(run_finished(), toxics_left=0)],
             )
             return 0
 
