@@ -37,7 +37,7 @@ _VERSION_IN_META = "io.modelcontextprotocol/protocolVersion"
 # the field of params that a request's header repeats, by its method
 _NAMED_BY = {CALL: "name", "prompts/get": "name", "resources/read": "uri"}
 SERVER_ERROR, INVALID_REQUEST = -32000, -32600
-_SESSION_IN_QUERY = re.compile(r"[?&]session_?id=", re.I)
+_ENDPOINT_OF_SESSION = re.compile(r"[?&]session_?id=|/messages?(?:[/?]|$)", re.I)
 ToolAnswer = Literal["", "result", "error"]
 """How a call of a tool was answered; empty where that is not known."""
 
@@ -274,11 +274,11 @@ def has_mcp_header(lines: Iterable[bytes]) -> bool:
 def is_answered_on_stream(request: Request) -> bool:
     """Whether its response comes on another request's stream: the HTTP+SSE transport of 2024-11-05.
 
-    There the endpoint's query names the session. Clients of the later transport accept event streams, as it
-    requires, and name the session in a header.
+    There the endpoint's query or path names the session; ``/message`` or ``/messages`` is what the SDKs call
+    it. Clients of the later transport accept event streams, as it requires, and name the session in a header.
     """
     return (
-        _SESSION_IN_QUERY.search(request.target) is not None
+        _ENDPOINT_OF_SESSION.search(request.target) is not None
         and SERVER_SENT_EVENTS.content_type not in request.header("accept").lower()
         and not request.header(SESSION_HEADER)
     )

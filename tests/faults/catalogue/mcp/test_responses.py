@@ -37,8 +37,11 @@ def test_tool_error_is_result():
 
 
 @pytest.mark.parametrize("name", ["tool_error", "rpc_error", "lose_reply", "wrong_value", "truncate"])
-def test_response_on_session_stream_is_out_of_reach(name):
-    call = replace(mcp_request(), target="/messages/?session_id=5f")
+@pytest.mark.parametrize(
+    "target", ["/messages/?session_id=5f", "/mcp?sessionId=5f", "/message/5f", "/messages"]
+)
+def test_response_on_session_stream_is_out_of_reach(name, target):
+    call = replace(mcp_request(), target=target)
     assert done_by(name, mcp_try(call)) == Miss("answered_on_stream")
     for later in (("Accept", "application/json, text/event-stream"), ("Mcp-Session-Id", "5f")):
         assert done_by(name, mcp_try(replace(call, headers=(later,)))) != Miss("answered_on_stream")
