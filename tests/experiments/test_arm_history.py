@@ -8,9 +8,12 @@ import pytest
 
 from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
+from tests.support import replace
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.experiments.arms import read_arm
-from wirefault.history.events import EpisodeJudged, Event, RunFinished
+from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, RunFinished
+from wirefault.history.judged_events import Finding
+from wirefault.judging.judge import recorded_judgements
 from wirefault.judging.summary import summarise
 
 
@@ -68,3 +71,18 @@ def test_invalid_episode_counts_by_its_rerun(tmp_path: Path) -> None:
     events = read_arm(tmp_path, ["a", "a.2"], 2).events
     assert sum(isinstance(event, EpisodeJudged) for event in events) == 2
     assert summarise(events).success.k == 2
+
+
+def test_recorded_evidence_has_the_name_of_its_run(tmp_path: Path) -> None:
+    for run_id in ("a", "a.2"):
+        *events, judged = episode_events(run_id)
+        assert isinstance(judged, EpisodeJudged)
+        finding = Finding("crash", "risky", "text", run_id, ("agent-0:2",))
+        write(tmp_path, run_id, [run_started(1), *events, replace(judged, findings=(finding,))])
+    history = read_arm(tmp_path, ["a", "a.2"], 3)
+    recorded = recorded_judgements(history.identified)
+    assert [each.findings[0].evidence[0] for each in recorded.values()] == ["a/agent-0:2", "a.2/agent-0:2"]
+    assert [id for id, event in history.identified if isinstance(event, EpisodeStarted)] == [
+        "a/agent-0:2",
+        "a.2/agent-0:2",
+    ]

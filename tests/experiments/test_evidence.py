@@ -19,6 +19,8 @@ from wirefault.core.errors import InputError
 from wirefault.core.files import make_private_folder
 from wirefault.experiments.evidence import AlteredError, evidence_of, sign_recording
 from wirefault.experiments.saved import SavedExperiment, load_saved
+from wirefault.history.events import Note
+from wirefault.history.writer import Writer
 
 
 @pytest.fixture
@@ -262,6 +264,41 @@ def test_earlier_runs_are_signed_on_resume(saved: SavedExperiment) -> None:
     shutil.rmtree(run)
     shutil.copytree(saved.logs / "runs" / f"{saved.experiment_id}-1-control", run)  # an intact chain
     assert f"{run}" in evidence_of(saved.logs, saved.experiment_id).alterations[0]
+
+
+def test_experiment_with_a_run_killed_before_it_began_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LOGS_DIR", "logs")
+    saved = planned(tmp_path)
+    control = saved.plan.arms[0]
+    [killed] = saved.next_run_ids(control, 1)
+    saved.write_prompts(saved.plan.prompts, killed)
+    history = saved.logs / "runs" / killed / "agent-0.jsonl"
+    history.parent.mkdir(parents=True)
+    Writer(history).write(Note(1.0, "info", "tap: namespace"))
+    code = run_on_paper(saved, PaperEngine()).code
+    for words in ("report latest", "runs verify latest", "show latest", "baseline accept latest", "list"):
+        result = read_by(*words.split())
+        assert result.exit_code in (0, code) and "history" not in result.output, words
+    history.unlink()
+    assert read_by("baseline", "accept", "latest").exit_code == 2
+    assert f"{killed}/agent-0.jsonl:1: lost" in read_by("runs", "verify", "latest").output
+
+
+def test_emptied_run_of_an_unfinished_experiment_is_altered(
+    saved: SavedExperiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its seal is in info.log."""
+    (saved.folder / "manifest.json").unlink()
+    run = saved.logs / "runs" / f"{saved.experiment_id}-2-method"
+    summary = {"event": "summary", "run_id": run.name, "seal": "1f"}
+    (saved.logs / "info.log").write_text(json.dumps(summary) + "\n", encoding="utf-8")
+    for file in run.iterdir():
+        file.unlink()
+    [place] = evidence_of(saved.logs, saved.experiment_id).alterations
+    assert place == f"{run}:1: lost: the history, whose seal is 1f in info.log"
 
 
 def test_lone_run_is_signed(saved: SavedExperiment, tmp_path: Path) -> None:

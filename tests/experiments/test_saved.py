@@ -14,6 +14,8 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import load_saved, save
+from wirefault.history.events import Note, ToxicsChanged
+from wirefault.history.writer import Writer
 
 WIRING = {
     "links": {"shop": {"upstream": "http://127.0.0.1:9000", "env": "SHOP_URL"}},
@@ -57,6 +59,7 @@ def test_runs_of_arm_have_own_names(plan: ExperimentPlan) -> None:
     assert saved.next_run_ids(late, 2) == ["e1-2-late", "e1-2-late.2"]
     for name in saved.next_run_ids(late, 10):
         (plan.configuration.logs / "runs" / name).mkdir(parents=True)
+        (plan.configuration.logs / "runs" / name / "agent-0.jsonl").write_text("{}\n", encoding="utf-8")
     assert saved.next_run_ids(late, 1) == ["e1-2-late.11"]
     assert saved.run_ids(late)[-2:] == ["e1-2-late.9", "e1-2-late.10"]  # by number, not by name
     assert "the history of e1-2-late cannot be read" in saved.arm_result(late).failure
@@ -68,6 +71,22 @@ def test_killed_run_keeps_its_id(plan: ExperimentPlan) -> None:
         saved.write_prompts(plan.prompts, run_id)
     (plan.configuration.logs / "runs" / "e1-2-late.2").mkdir(parents=True)
     assert saved.next_run_ids(late, 2) == ["e1-2-late.3", "e1-2-late.4"]
+
+
+def test_run_killed_before_it_began_is_no_run(plan: ExperimentPlan) -> None:
+    """Its folder is empty, or its file has notes alone; a history that lost its beginning has begun."""
+    saved, late = save(plan, "e1"), plan.arms[1]
+    empty, noted, lost = (plan.configuration.logs / "runs" / name for name in saved.next_run_ids(late, 3))
+    for folder in (empty, noted, lost):
+        saved.write_prompts(plan.prompts, folder.name)
+        folder.mkdir(parents=True)
+    for folder in (noted, lost):
+        Writer(folder / "agent-0.jsonl").write(Note(1.0, "info", "tap: namespace"))
+    Writer(lost / "manager-0.jsonl").write(ToxicsChanged(1.0, "one", 1, "armed"))
+    assert saved.run_ids(late) == [lost.name]
+    failure = saved.arm_result(late).failure
+    assert f"the run {noted.name} has left no history" in failure
+    assert f"the history of {lost.name} cannot be read" in failure
 
 
 def test_run_without_history_shows_last_output(plan: ExperimentPlan) -> None:

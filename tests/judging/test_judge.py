@@ -24,7 +24,7 @@ from wirefault.history.events import ConnectionEnded, InterceptionFailed, LateRe
 from wirefault.history.judged_events import Costs, Finding
 from wirefault.history.reader import read_run, with_ids
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.judge import judge_identified, judge_run
+from wirefault.judging.judge import _differences, judge_identified, judge_run
 
 PARIS = {"values": [{"number": 11.3, "unit": "celsius"}]}
 ONE = {"value": 11.3, "unit": "C"}
@@ -516,6 +516,20 @@ def test_differing_verdict_is_reported():
     assert judge_run([*events, recorded], {}).differences == [
         "episode 002: false_success, recorded as success",
     ]
+
+
+def test_difference_is_shown_from_its_place():
+    events = a_run()
+    judged = judge_run(events).episodes[1]
+    long = "x" * 200
+    now = replace(
+        judged, findings=(Finding("hasty_retry", "risky", f"{long} 2 ms", "002", ("gateway-0:1",)),)
+    )
+    then = replace(
+        judged, findings=(Finding("hasty_retry", "risky", f"{long} 3 ms", "002", ("gateway-0:1",)),)
+    )
+    [text] = _differences(now, then)
+    assert text == (f"episode 002: findings[0].text ...{'x' * 19} 2 ms', recorded as ...{'x' * 19} 3 ms'")
 
 
 def test_completed_run_has_its_recorded_findings_and_costs():

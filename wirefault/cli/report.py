@@ -24,7 +24,7 @@ from wirefault.cli.options import (
 )
 from wirefault.cli.recorded import print_object, recording_named, require_unaltered, resolved_id
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
-from wirefault.experiments.index import run_ids_of, saved_ids
+from wirefault.experiments.index import has_begun, run_ids_of, saved_ids
 from wirefault.judging.ending import FailOn, run_ending
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
     """Check that a run's history is unaltered, and score it again.
 
     Findings name the events that prove them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2
-    if a history was altered (then nothing is scored), or if an outcome differs from the recorded one;
+    if a history was altered (then nothing is scored), or if its score differs from the recorded one;
     otherwise it is the verdict's. Without a hypothesis it is 0, whatever was found: wirefault report ends
     by that.
     """
@@ -282,7 +282,8 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
             raise InputError(f"--event: {name} is an experiment; name one of its runs: {', '.join(runs)}")
         sys.exit(_verify_run(name, logs, prompts, as_json, event))
     require_unaltered(logs, name, as_json)
-    different = [f"{run_id}: {text}" for run_id in runs for text in _differences(run_id, logs)]
+    begun = [run_id for run_id in runs if has_begun(logs, run_id)]
+    different = [f"{run_id}: {text}" for run_id in begun for text in _differences(run_id, logs)]
     recording = recording_named(name, out)
     result = _judged(name, out, as_json, lambda: recording)
 

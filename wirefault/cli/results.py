@@ -26,7 +26,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import Check
 from wirefault.history.events import RunFinished
 from wirefault.history.logs import strip_control
-from wirefault.judging.summary import Summary, summarise
+from wirefault.judging.summary import Summary, summary_of
 from wirefault.lab.process import print_to_stderr
 from wirefault.report.experiment import print_effects, print_verdict
 from wirefault.report.next_command import print_why, why_line, worst_episode
@@ -45,7 +45,7 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
     """
     if result.plan.is_plain_run:
         history = result.saved.history_of(result.plan.arms[0])
-        if history.events:
+        if history.identified:
             show_run(console, result.saved, history)
     else:
         if result.judged and result.judged.verdict == "held":
@@ -106,7 +106,7 @@ def show_run(
 
     ``shows_why``: with the line about the worst episode, which must come last.
     """
-    summary = _with_audit_findings(saved, summarise(history.events))
+    summary = _with_audit_findings(saved, summary_of(history.judged()))
     print_summary(console, summary, f"wirefault run --again {saved.experiment_id}", logs=saved.logs)
     if shows_why:
         print_why(console, summary, saved.logs)

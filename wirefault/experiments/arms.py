@@ -31,7 +31,8 @@ from wirefault.history.events import (
     RunSealed,
     RunStarted,
 )
-from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.reader import HistoryError, read_history, with_ids
+from wirefault.judging.judge import RunJudgement, judge_identified
 from wirefault.judging.rates import UncheckedClaims, unchecked_claims
 from wirefault.judging.summary import failure_of_all
 
@@ -137,13 +138,22 @@ _OF_RUNS = (RunStarted, RunFinished, RunSealed, Note)
 
 @dataclass(frozen=True)
 class ArmHistory:
-    """``events`` reads like the history of one run, and is empty without any. ``problems`` says why episodes
-    did not complete. ``source`` is the run that each episode is shown by.
+    """``identified`` reads like the history of one run, each event with its id and its run's name; empty
+    without any. ``problems`` says why episodes did not complete. ``source`` is the run that each episode is
+    shown by.
     """
 
-    events: list[Event]
+    identified: Sequence[tuple[str, Event]]
     problems: tuple[str, ...]
     source: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def events(self) -> list[Event]:
+        return [event for _, event in self.identified]
+
+    def judged(self, known: Mapping[str, EpisodeJudged] | None = None) -> RunJudgement:
+        """Judge all runs as one; ``known`` as for ``judge_run``. Raises ``ValueError`` without an event."""
+        return judge_identified(self.identified, known)
 
 
 def read_arm(
@@ -168,9 +178,9 @@ def read_arm(
     begun = {each.episode: run_id for run_id in runs for each in _of_kind(runs[run_id], EpisodeStarted)}
     source = {**begun, **counting}
     of_episodes = [
-        event
+        (f"{run_id}/{id}", event)
         for run_id, of_run in runs.items()
-        for event in of_run
+        for id, event in with_ids(of_run)
         if not isinstance(event, _OF_RUNS) and _belongs(event, source, run_id)
     ]
     done = len(counting) == planned
@@ -182,9 +192,9 @@ def read_arm(
     reason = "" if done else INTERRUPTED_LINE if reasons == {INTERRUPTED_LINE} else "; ".join(problems)
     # each run names the word and the worst finding of its own episodes alone
     whole = structs.replace(end, completed=done, reason=reason, never_called=never, worst=None, word="")
-    begin = structs.replace(started, prompts=planned)
+    begin = "", structs.replace(started, prompts=planned)
     # without its end an episode is judged as killed
-    ending = [] if None in reasons else [whole]
+    ending = [] if None in reasons else [("", whole)]
     return ArmHistory([begin, *of_episodes, *ending], () if done else tuple(problems), source)
 
 

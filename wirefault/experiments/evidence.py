@@ -33,9 +33,9 @@ from wirefault.core.files import (
     replace_shared,
 )
 from wirefault.core.signing import Signature, is_signed, own_key, sign, trusted_keys
-from wirefault.experiments.index import VERDICT, ids_by_age, run_ids_of, run_names, saved_ids
+from wirefault.experiments.index import VERDICT, ids_by_age, run_names, saved_ids
 from wirefault.history.logs import strip_control
-from wirefault.history.reader import HistoryError, read_history
+from wirefault.history.reader import HistoryError, announced_seal, read_history
 from wirefault.history.writer import MAX_HISTORY_BYTES
 
 MANIFEST = "manifest.json"
@@ -364,7 +364,8 @@ def _unsigned(logs: Path, name: str, experiment: str) -> Evidence:
 
 def _broken_chains(logs: Path, name: str, known: Sequence[str] = ()) -> tuple[str, ...]:
     files = {place.partition(":")[0] for place in known}
-    broken = [place for run in run_ids_of(logs, name) for place in _run_alterations(logs, run)]
+    runs = [run for run in run_names(logs, name) if _belongs(run, name)]
+    broken = [place for run in runs for place in _run_alterations(logs, run)]
     return tuple(place for place in broken if place.partition(":")[0] not in files)
 
 
@@ -375,8 +376,10 @@ def _chain_alterations(logs: Path, path: Path) -> Iterator[str]:
 def _run_alterations(logs: Path, run_id: str) -> Iterator[str]:
     try:
         history = read_history(logs, run_id)
-    except (HistoryError, FileNotFoundError):  # reported by the command that reads it
-        return
+    except (HistoryError, FileNotFoundError):
+        if seal := announced_seal(logs, run_id):
+            yield f"{logs / 'runs' / run_id}:1: lost: the history, whose seal is {seal} in info.log"
+        return  # else a command that reads it says what is wrong
     except OSError as error:
         yield f"{logs / 'runs' / run_id}:1: cannot be read: {error}"
         return

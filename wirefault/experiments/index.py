@@ -20,7 +20,7 @@ from msgspec.json import decode
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import folders_in, names_in, read_shared, read_shared_head, read_shared_tail
-from wirefault.history.events import RunFinished, RunStarted
+from wirefault.history.events import Note, RunFinished, RunStarted
 from wirefault.history.lines import BaseEvent, event_start
 from wirefault.history.reader import LIVE
 from wirefault.judging.ending import NO_VERDICT
@@ -37,6 +37,8 @@ _TIME_OF_ID = re.compile(r"\d{8}-\d{6}(?=-)")
 _ShownT = TypeVar("_ShownT", bound=Struct)
 # a folder whose last change is older than the grain of the file system's clock
 _SETTLED_NS = 1_000_000_000
+# the folders of runs that have begun, which no run ceases to have
+_BEGUN: set[Path] = set()
 
 
 class _Timing(Struct, frozen=True):
@@ -118,6 +120,27 @@ def run_ids_of(logs: Path, name: str) -> list[str]:
     """The runs of that experiment; a lone run's own id."""
     names = [run for run in run_names(logs, name) if run == name or run.startswith((f"{name}-", f"{name}."))]
     return [run for run in names if _has_history(logs, run)]
+
+
+def has_begun(logs: Path, run: str) -> bool:
+    """Return whether a run has recorded more than notes: else it was killed, or is, before its first event.
+
+    A history that lost its beginning has begun.
+    """
+    folder = logs / "runs" / run
+    if folder in _BEGUN:
+        return True
+    files, note = names_in(logs, folder), event_start(Note)
+    for file in files:
+        try:
+            data = read_shared_head(logs, folder / file, _MAX_END_BYTES)
+        except OSError:  # a folder of the agent's files, or its reader says what is wrong
+            data = b"\n"
+        lines = data.split(b"\n")[:-1]
+        if len(data) == _MAX_END_BYTES or not all(line.startswith(note) for line in lines):
+            _BEGUN.add(folder)
+            return True
+    return False
 
 
 def recorded_runs(logs: Path) -> list[str]:
@@ -261,7 +284,8 @@ class _Ended(Struct):
 
 def _ends_of(logs: Path, name: str) -> tuple[_Begun | None, _Ended | None]:
     """Read the beginning and the end of the first run: only the ends of its file."""
-    run = next((each for each in run_names(logs, name) if each == name or each.startswith(f"{name}-")), "")
+    runs = (run for run in run_names(logs, name) if run == name or run.startswith((f"{name}-", f"{name}.")))
+    run = next((run for run in runs if has_begun(logs, run)), "")
     folder = logs / "runs" / run
     file = next((each for each in names_in(logs, folder) if each.startswith("agent-")), "") if run else ""
     if not file:

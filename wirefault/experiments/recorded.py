@@ -44,16 +44,16 @@ class RecordedArm:
     @cached_property
     def events(self) -> list[Event]:
         """The events as of one run. Raises ``InputError`` if they cannot be read."""
-        if not self.name:
-            return _events_of(self.logs, self.run_ids[0])
-        if not self._history.events:
-            raise InputError(f"the arm {self.name} cannot be read: {'; '.join(self._history.problems)}")
-        return self._history.events
+        return self._history.events if self.name else _events_of(self.logs, self.run_ids[0])
 
     @cached_property
     def _history(self) -> ArmHistory:
         judged = self.__dict__.get("judgements", {})  # of which nothing is read again
-        return read_arm(self.logs, self.run_ids, len(self.planned), {id: judged[id].events for id in judged})
+        known = {id: judged[id].events for id in judged}
+        history = read_arm(self.logs, self.run_ids, len(self.planned), known)
+        if not history.identified:
+            raise InputError(f"the arm {self.name} cannot be read: {'; '.join(history.problems)}")
+        return history
 
     @cached_property
     def judgements(self) -> Mapping[str, RunJudgement]:
@@ -74,7 +74,7 @@ class RecordedArm:
         if len(self.run_ids) == 1:
             return summary_of(self.judgements[self.run_ids[0]])
         try:
-            return summary_of(judge_run(self.events, self._judged_once).by_control(self.control))
+            return summary_of(self._history.judged(self._judged_once).by_control(self.control))
         except ValueError as error:
             raise InputError(f"{', '.join(self.run_ids)}: {error}") from None
 

@@ -38,7 +38,7 @@ from wirefault.experiments.verdict import (
 from wirefault.experiments.watch import Watch
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, run_ending, run_word
-from wirefault.judging.summary import Summary, summarise, summary_of
+from wirefault.judging.summary import Summary, summary_of
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
@@ -101,8 +101,8 @@ class ExperimentResult:
                 judgement = self.saved.facts.judgement(run_ids[0])
                 if judgement.finished is not None and judgement.finished.completed:
                     return summary_of(judgement)
-        events = self.saved.history_of(arm).events
-        return summarise(events) if events else None
+        history = self.saved.history_of(arm)
+        return summary_of(history.judged()) if history.identified else None
 
     @property
     def effects(self) -> list[FaultEffect]:

@@ -26,7 +26,7 @@ from wirefault.experiments.facts import RunFacts, planned_faults, views_in
 from wirefault.experiments.facts_store import FactsStore
 from wirefault.experiments.figures import against_control, measures_of
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.index import PLAN, VERDICT, read_document, run_names, saved_ids
+from wirefault.experiments.index import PLAN, VERDICT, has_begun, read_document, run_names, saved_ids
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.plan_files import json_bytes, plan_code, plan_files, prompts_name, read_plan
@@ -87,7 +87,11 @@ class SavedExperiment:
         return self.folder / prompts_name(arm.perturbation)
 
     def run_ids(self, arm: PlannedArm) -> list[str]:
-        """The existing runs of that arm, in their order."""
+        """The runs of that arm that have begun, in their order."""
+        return [name for name in self._folders(arm) if has_begun(self.logs, name)]
+
+    def _folders(self, arm: PlannedArm) -> list[str]:
+        """The runs of that arm that have a folder, in their order."""
         first = self._first_run_id(arm)
         names = run_names(self.logs, first)
         again = [name for name in names if name.startswith(f"{first}.") and _number(name, first)]
@@ -95,13 +99,9 @@ class SavedExperiment:
         return [*([first] if first in names else []), *again]
 
     def next_run_ids(self, arm: PlannedArm, count: int) -> list[str]:
-        """Ids for the next runs of that arm.
-
-        A run killed before it wrote anything has only its prompts file, but its id is used.
-        """
+        """Ids for the next runs of that arm. A run that was killed before it began has used its id."""
         first = self._first_run_id(arm)
-        used_ids = self._begun(arm) | set(self.run_ids(arm))
-        ends = [run_id[len(first) + 1 :] for run_id in used_ids]
+        ends = [run_id[len(first) + 1 :] for run_id in self._planned_ids(arm)]
         before = max((int(end) if end.isdecimal() else 1 for end in ends), default=0)
         numbers = range(before + 1, before + count + 1)
         return [first if number == 1 else f"{first}.{number}" for number in numbers]
@@ -165,7 +165,7 @@ class SavedExperiment:
 
     def _recorded_facts(self, arm: PlannedArm, planned: int | None = None) -> ArmFacts:
         recorded = self.run_ids(arm)
-        lost = sorted(self._begun(arm) - set(recorded))
+        lost = sorted(self._planned_ids(arm) - set(recorded))
         runs = [self.facts_of_run(arm, run_id) for run_id in recorded]
         count = len(self.prompts_of(arm)) if planned is None else planned
         return put_together([*runs, *map(self._lost_run_facts, lost)], count)
@@ -372,11 +372,13 @@ class SavedExperiment:
                 if facts.source.get(view.episode) == run_id:
                     yield view
 
-    def _begun(self, arm: PlannedArm) -> set[str]:
-        """The ids of the runs for which prompts were written."""
+    def _planned_ids(self, arm: PlannedArm) -> set[str]:
+        """The ids of the runs for which prompts were written, or that have a folder."""
         first = self._first_run_id(arm)
         names = (name for name in names_in(self.logs, self.folder) if name.startswith(first))
-        return {name.removesuffix(".json") for name in names if name.endswith(".json")}
+        return {name.removesuffix(".json") for name in names if name.endswith(".json")} | {
+            *self._folders(arm)
+        }
 
     def _first_run_id(self, arm: PlannedArm) -> str:
         if self.plan.is_plain_run:

@@ -16,7 +16,6 @@ from types import MappingProxyType
 from msgspec import structs
 
 from wirefault.core.interrupts import INTERRUPTED_LINE
-from wirefault.core.plain_data import short_repr
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.history.judged_events import SEVERITIES, FaultRecord, Finding, Outcome
 from wirefault.history.reader import with_ids
@@ -31,6 +30,9 @@ from wirefault.judging.oracle.exposure import AskedAbout
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.usage import ModelUsage, episode_costs, model_usage
 from wirefault.judging.writes import SentCount, WriteCount, sent_counts, write_counts
+
+# characters of a differing value, and of those before the place where it differs
+_MAX_SHOWN, _SHOWN_BEFORE = 80, 20
 
 
 @dataclass(frozen=True)
@@ -139,11 +141,10 @@ def judge_identified(
 
 def recorded_judgements(identified: Sequence[tuple[str, Event]]) -> dict[str, EpisodeJudged]:
     """The last recorded judgement of each episode."""
-    run_id = identified[0][0].rpartition("/")[0] if identified else ""
     prompts = {event.episode: event.prompt for _, event in identified if isinstance(event, EpisodeStarted)}
     return {
-        event.episode: event.from_history(prompts[event.episode], run_id)
-        for _, event in identified
+        event.episode: event.from_history(prompts[event.episode], id.rpartition("/")[0])
+        for id, event in identified
         if isinstance(event, EpisodeJudged) and event.episode in prompts
     }
 
@@ -159,8 +160,22 @@ def _differences(judged: EpisodeJudged, recorded: EpisodeJudged) -> Iterator[str
     )
     for name in now.keys() - {"t", "costs"}:
         if now[name] != then[name]:
-            text = f"{name} {short_repr(now[name])}, recorded as {short_repr(then[name])}"
-            yield f"episode {judged.episode}: {text}"
+            yield f"episode {judged.episode}: {_first_difference(name, now[name], then[name])}"
+
+
+def _first_difference(path: str, now: object, then: object) -> str:
+    """Name the first field or entry that differs, with both values from where they differ."""
+    if isinstance(now, dict) and isinstance(then, dict) and now.keys() == then.keys():
+        key = next(key for key in now if now[key] != then[key])
+        return _first_difference(f"{path}.{key}", now[key], then[key])
+    if isinstance(now, list | tuple) and isinstance(then, list | tuple) and len(now) == len(then):
+        place = next(place for place, pair in enumerate(zip(now, then, strict=True)) if pair[0] != pair[1])
+        return _first_difference(f"{path}[{place}]", now[place], then[place])
+    texts = repr(now), repr(then)
+    places = (place for place, pair in enumerate(zip(*texts, strict=False)) if len(set(pair)) > 1)
+    start = max(next(places, 0) - _SHOWN_BEFORE, 0)
+    first, second = ("..." * bool(start) + text[start : start + _MAX_SHOWN] for text in texts)
+    return f"{path} {first}, recorded as {second}"
 
 
 def _by_control(judged: EpisodeJudged, control: ByControl, trace: EpisodeTrace) -> EpisodeJudged:
