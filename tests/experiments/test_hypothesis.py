@@ -56,13 +56,6 @@ def test_impossible_statement_is_refused(text: str, problem: str) -> None:
         parse_statements(text)
 
 
-def test_removed_measure_names_replacement() -> None:
-    with pytest.raises(
-        ValueError, match="success_rate_low was removed: its interval decides success_rate >= N"
-    ):
-        checked_text("success_rate_low >= 0.8", with_control=True)
-
-
 @pytest.mark.parametrize("name", ["pass^0", "pass@1001", "control_pass^0"])
 def test_number_of_tries_has_limits(name: str) -> None:
     with pytest.raises(ValueError, match=r"k of .* must be 1 to 1000"):

@@ -74,7 +74,7 @@ def test_certain_success_is_held_and_certain_failure_deviates() -> None:
         looked_at(claims, fate).decisions["a"]["success_rate >= 0.9"] for fate in (succeeds, fails_in_arms)
     )
     assert (good.verdict, good.n, bad.verdict, bad.n) == ("held", 44, "deviated", 4)
-    assert "a fixed number takes 29" in good.message and "in 44" in good.measured
+    assert "a fixed number takes 29" in good.message and "in 44" in str(good.measured)
 
 
 def test_looks_happen_after_whole_passes_only() -> None:

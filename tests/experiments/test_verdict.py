@@ -6,7 +6,7 @@ import pytest
 
 from wirefault.experiments.estimates import Rate, Terms
 from wirefault.experiments.expression import Bounds, exactly
-from wirefault.experiments.measure import Measure
+from wirefault.experiments.measure import Measure, Number
 from wirefault.experiments.verdict import ArmResult, Judged, judge_experiment
 
 STATEMENT = "success_share >= 50 %"
@@ -97,6 +97,17 @@ def test_unknown_claim_names_n_that_would_decide() -> None:
     assert claim.message == f"n = {claim.claim.needed} would decide if the figures stay"
     n, successes = claim.claim.needed, int(0.85 * claim.claim.needed)
     assert judged(arm("method", successes, n - successes, "success_rate >= 0.8"), n=n).verdict == "held"
+
+
+def test_what_a_claim_measured_is_its_number_with_the_interval_that_decided() -> None:
+    [claim] = [c for c in judged(arm("method", 29, 0, "success_rate >= 0.9"), n=29).checks if c.claim]
+    [(name, rate)] = claim.measured.items()
+    assert isinstance(rate, Number) and name == "success_rate" and rate == 1
+    assert claim.figures == f"success_rate {rate}" and f"{rate:.0%}" == "100%"
+    of_json = claim.as_json()["measured"][name]
+    assert claim.claim is not None
+    assert (of_json["estimate"], of_json["n"], of_json["confidence"]) == (1.0, 29, 0.9)
+    assert (of_json["low"], of_json["high"]) == (claim.claim.low, claim.claim.high) == rate.interval
 
 
 def test_joined_statements_are_judged_one_by_one() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -37,7 +37,7 @@ from wirefault.experiments.figures import (
     known_names,
     unit_of,
 )
-from wirefault.experiments.measure import Measure, finite, in_unit
+from wirefault.experiments.measure import Measure, Number, finite, in_unit
 from wirefault.experiments.tries import MAX_K, tries_needed
 from wirefault.stats.exact import episodes_to_rule_out, ruled_out_above
 from wirefault.stats.rates import percent
@@ -45,7 +45,6 @@ from wirefault.stats.rates import percent
 Kind = Literal["check", "claim"]
 _WHERE = re.compile(r"\s+where\s+(\S+)$")
 _WITHIN = re.compile(r"no\s+([a-z_]\w*)\s+within\s+(.+)")
-_REMOVED = {"success_rate_low": "success_rate >= {}", "success_rate_high": "success_rate <= {}"}
 _MAX_PROMPTS = 2**17
 SEQUENTIAL = ("success_rate", "p50", "p95", "p99", DEGRADATION)
 """The measures that sequential tests can decide."""
@@ -134,10 +133,6 @@ def checked_text(text: str, *, with_control: bool) -> str:
         if statement.faulted and not with_control:
             raise ValueError(f"{text!r}: the control has no faults, so leave `where faulted` out")
         for name in statement.expression.names:
-            if name in _REMOVED:
-                raise ValueError(
-                    f"{text!r}: {name} was removed: its interval decides {_REMOVED[name].format('N')}"
-                )
             plain = name.removeprefix("control_") if with_control else name
             if name in known or is_pass(plain):
                 continue
@@ -225,20 +220,20 @@ class Claim:
             needed=self.needed() if truth is None else None,
         )
 
-    def texts(self, error: float) -> dict[str, str]:
-        """Each measure with its interval, for people."""
-        return {name: self._text(name, error) for name in self.statement.expression.names}
-
-    def _text(self, name: str, error: float) -> str:
-        measure = self.measures[name]
-        if measure.estimate is None:
-            return measure.text
+    def numbers(self, error: float) -> dict[str, Number]:
+        """Each measure, with its interval at this error on each side, which several estimates share."""
         share = error / len(self._estimated)
-        interval = measure.estimate.interval(share)
-        low, high = (in_unit(float(end), measure.unit) for end in (interval.low, interval.high))
-        ends = f"{low} to {high}" if math.isfinite(interval.high) else f"{low} or more"
-        sure = f"{percent(round(1 - 2 * share, 6))} interval {ends}"
-        return f"{measure.figure}, {sure}, n = {measure.estimate.n}"
+        names = self.statement.expression.names
+        return {name: _claimed(name, replace(self.measures[name], error=share)) for name in names}
+
+
+def _claimed(name: str, measure: Measure) -> Number:
+    if measure.interval is None:
+        return Number.of(name, measure)
+    low, high = (in_unit(end, measure.unit) for end in measure.interval)
+    ends = f"{low} to {high}" if math.isfinite(measure.interval[1]) else f"{low} or more"
+    sure = f"{percent(round(1 - 2 * measure.error, 6))} interval {ends}"
+    return Number.of(name, measure, f"{measure.figure}, {sure}, n = {measure.n}")
 
 
 def none_failed_in(passed: int, error: float) -> str:

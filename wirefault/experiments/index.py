@@ -62,7 +62,7 @@ class _StoredCheck(Struct, frozen=True):
     arm: str
     statement: str
     verdict: str
-    measured: dict[str, str]
+    measured: dict[str, Any]
 
 
 class _StoredMeasure(Struct, frozen=True):

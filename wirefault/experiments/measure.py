@@ -120,15 +120,21 @@ class Number(float):
     n: int
     """Of the interval; of a count the episodes; else 0."""
     text: str
+    _measure: Measure
 
     @classmethod
-    def of(cls, name: str, measure: Measure) -> Number:
-        """The number of a measure."""
+    def of(cls, name: str, measure: Measure, text: str = "") -> Number:
+        """The number of a measure, with a text of the measure's."""
         number, bounds = cls(measure.value), measure.bounds
-        number.name, number.unit, number.text = name, measure.unit, measure.text
+        number.name, number.unit, number.text = name, measure.unit, text or measure.text
         number.bounds = (float(bounds.low), float(bounds.high)) if bounds is not None else None
-        number.interval, number.n = measure.interval, measure.n
+        number.interval, number.n, number._measure = measure.interval, measure.n, measure
         return number
+
+    def as_json(self) -> dict[str, Any]:
+        """As of a measure, with the confidence of the interval."""
+        sure = {"confidence": round(1 - 2 * self._measure.error, 6)} if self.interval else {}
+        return self._measure.as_json() | sure
 
     def __str__(self) -> str:
         return self.text

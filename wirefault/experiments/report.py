@@ -151,7 +151,6 @@ class ExperimentReport:
         lines = list(harm_beside_verdict(self.result.saved)) if self.verdict == "held" else []
         lines.append(f"{self.verdict}: {self.because}")
         for check in self.checks:
-            figures = ", ".join(f"{name} {text}" for name, text in check.measured.items())
-            more = "; ".join(filter(None, [figures, check.message]))
+            more = "; ".join(filter(None, [check.figures, check.message]))
             lines.append(f"  {check.arm}: {check.statement}: {check.verdict}{f' ({more})' if more else ''}")
         return "\n".join(lines)

@@ -135,7 +135,7 @@ class ExperimentResult:
             "because": judged.because if judged else without,
             "rollback": self.rollback or None,
             "timing": dict(self.timing) or None,
-            "checks": [asdict(check) for check in judged.checks] if judged else [],
+            "checks": [check.as_json() for check in judged.checks] if judged else [],
             "arms": [
                 {
                     "arm": arm.name,

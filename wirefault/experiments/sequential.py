@@ -16,8 +16,10 @@ from functools import partial
 from typing import Literal
 
 from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.expression import Bounds
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.hypothesis import SEQUENTIAL, Statement, parse_statements
+from wirefault.experiments.measure import Measure, Number
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
 from wirefault.stats.sequential import (
@@ -130,11 +132,25 @@ class Decision:
     """The state of a claim after its last look."""
 
     verdict: Literal["held", "deviated", "unknown"]
-    measure: str
     n: int
     """Episodes, or pairs of episodes, that were looked at."""
-    measured: str
+    measured: Number
     message: str
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """An estimate whose limits hold at every look."""
+
+    n: int
+    limits: tuple[float, float]
+    value: None = None
+
+    def interval(self, error: float) -> Bounds:
+        return Bounds(*self.limits)
+
+    def needed(self, sign: str, threshold: float, error: float) -> None:
+        return None
 
 
 @dataclass
@@ -182,13 +198,13 @@ class _Tally:
         else:
             limits = rate_interval(low[1], n, high[1], alpha)
             means = [each[1] / n if n else 0.0 for each in (low, high)]
-        estimate = (
-            percent(means[0]) if means[0] == means[1] else f"{percent(means[0])} to {percent(means[1])}"
+        within = f"within {self.claim.limit:g} s" if _PERCENTILE.fullmatch(self.claim.measure) else ""
+        measure = Measure(
+            Bounds(*means), within, estimate=_Looked(n, limits), with_interval=True, unit="share", error=alpha
         )
-        measured = f"{estimate} [{percent(limits[0])}, {percent(limits[1])}] in {n}"
-        if _PERCENTILE.fullmatch(self.claim.measure):
-            measured += f" within {self.claim.limit:g} s"
-        return Decision(verdict, self.claim.measure, n, measured, self._message(verdict, means, alpha))
+        text = " ".join(filter(None, (f"{measure.text} in {n}", within)))
+        measured = Number.of(self.claim.measure, measure, text)
+        return Decision(verdict, n, measured, self._message(verdict, means, alpha))
 
     def _message(self, verdict: str, means: Sequence[float], alpha: float) -> str:
         unit = "pairs" if self.claim.is_difference else "episodes"

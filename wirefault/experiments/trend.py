@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from wirefault.core.errors import UserError
 from wirefault.experiments.index import VERDICT, read_verdict, saved_ids, started_text
@@ -25,7 +26,7 @@ class TrendPoint:
 
     id: str
     verdict: str
-    statements: Mapping[tuple[str, str], tuple[str, str]]
+    statements: Mapping[tuple[str, str], tuple[str, Mapping[str, Any]]]
     """Verdict and measured figures, by arm and statement."""
     success: Mapping[str, Rate]
     """By arm."""
@@ -118,13 +119,7 @@ def _point(saved: SavedExperiment) -> TrendPoint | None:
         raise UserError(f"{saved.folder / VERDICT}: cannot be read: {error}") from None
     if stored.verdict is None:
         return None
-    statements = {
-        (check.arm, check.statement): (
-            check.verdict,
-            ", ".join(f"{name} {value}" for name, value in check.measured.items()),
-        )
-        for check in stored.checks
-    }
+    statements = {(check.arm, check.statement): (check.verdict, check.measured) for check in stored.checks}
     facts = {arm.name: saved.facts_of(arm) for arm in saved.plan.arms if saved.run_ids(arm)}
     success = {name: rate([e.outcome for e in arm.episodes], arm.planned) for name, arm in facts.items()}
     content = (

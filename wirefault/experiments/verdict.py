@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -30,7 +30,7 @@ from wirefault.experiments.hypothesis import (
     none_in,
     parse_statements,
 )
-from wirefault.experiments.measure import Measure
+from wirefault.experiments.measure import Measure, Number
 from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.safety import Safety, Spending
 from wirefault.experiments.sequential import Decision
@@ -50,14 +50,15 @@ _OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "devi
 class Check:
     """One statement about one arm, a check of its episodes or a claim about a rate or a mean.
 
-    ``measured`` is for people; ``episodes`` show a deviation; ``claim`` has the figures of a claim. For an
-    assertion also its name, ``expected``, the event ids in ``evidence``, and ``results`` by episode.
+    ``measured``: its figures by name, of an assertion a text; ``episodes`` show a deviation; ``claim`` has
+    the figures of a claim. For an assertion also its name, ``expected``, the event ids in ``evidence``, and
+    ``results`` by episode.
     """
 
     arm: str
     statement: str
     verdict: ExperimentVerdict
-    measured: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, Number | str] = field(default_factory=dict)
     message: str = ""
     episodes: tuple[str, ...] = ()
     assertion: str = ""
@@ -66,6 +67,17 @@ class Check:
     results: Mapping[str, CheckResult] = field(default_factory=dict)
     kind: Kind = "check"
     claim: ClaimFigures | None = None
+
+    @property
+    def figures(self) -> str:
+        """What was measured, for people."""
+        return ", ".join(f"{name} {figure}" for name, figure in self.measured.items())
+
+    def as_json(self) -> dict[str, Any]:
+        numbers = {
+            name: each.as_json() if isinstance(each, Number) else each for name, each in self.measured.items()
+        }
+        return asdict(replace(self, measured=numbers))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -200,7 +212,7 @@ def _claimed(arm: str, claim: Claim, rejected_at: float | None, left: float, sha
         arm,
         statement.text,
         _OF_TRUTH[truth],
-        claim.texts(error),
+        claim.numbers(error),
         "; ".join(filter(None, (message, why if truth is not True else ""))),
         tuple(episodes) if truth is False else (),
         kind="claim",
@@ -267,12 +279,12 @@ def _about_control(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pe
     if loss is None or not loss.n:
         return checks
     worse = loss.chance_of_worse() <= _WORSE
-    rates = [each.measures["success_rate"].figure for each in (control, arm)]
+    sides = {"control_success_rate": control, "success_rate": arm}
     compared = Check(
         AFTER,
         "not worse than before the faults",
         "deviated" if worse else "held",
-        {"success_rate": f"{rates[0]} before, {rates[1]} afterwards"},
+        {name: _plain(name, side.measures["success_rate"]) for name, side in sides.items()},
         f"{loss.lost} of {loss.n} pairs lost, {loss.won} won (exact McNemar test, {percent(_WORSE)})",
         arm.measures["success_rate"].episodes if worse else (),
     )
@@ -290,7 +302,7 @@ def _opened(check: Check) -> Check:
 
 def _struck_in_calm(arm: ArmResult) -> Check:
     """A check that no budget refused anything in the control, where nothing should break."""
-    measured = {BUDGET_STRIKES: arm.measures[BUDGET_STRIKES].text}
+    measured = {BUDGET_STRIKES: Number.of(BUDGET_STRIKES, arm.measures[BUDGET_STRIKES])}
     message = "a budget that refuses requests without any fault is too small for these prompts"
     return Check(arm.name, f"no {BUDGET_STRIKES}", "unknown", measured, message)
 
@@ -311,7 +323,7 @@ def _checks(
         if decisions and (decision := decisions.get(statement.text)):
             pending.append(_decided(arm, statement.text, decision, measures))
         elif missing := [name for name in names if name not in measures or measures[name].bounds is None]:
-            measured = {name: measures[name].text if name in measures else "no data" for name in names}
+            measured = {name: Number.of(name, measures.get(name, Measure(None))) for name in names}
             message = f"no data for {', '.join(missing)}"
             pending.append(Check(arm, statement.text, "unknown", measured, message, kind=statement.kind))
         elif statement.kind == "claim":
@@ -323,15 +335,16 @@ def _checks(
 
 def _decided(arm: str, text: str, decision: Decision, measures: Mapping[str, Measure]) -> Check:
     """The check of a claim that a sequential test decided, or left open."""
-    measure = measures.get(decision.measure)
+    name = decision.measured.name
+    measure = measures.get(name)
     episodes = measure.episodes if measure and decision.verdict == "deviated" else ()
-    measured = {decision.measure: decision.measured}
+    measured = {name: decision.measured}
     return Check(arm, text, decision.verdict, measured, decision.message, episodes, kind="claim")
 
 
 def _check(arm: str, statement: Statement, measures: Mapping[str, Measure], terms: Terms) -> Check:
     text, names = statement.text, statement.expression.names
-    measured = {name: measures[name].figure for name in names}
+    measured = {name: _plain(name, measures[name]) for name in names}
     truth = statement.expression.holds(
         {name: bounds for name, measure in measures.items() if (bounds := measure.bounds) is not None}
     )
@@ -346,6 +359,11 @@ def _check(arm: str, statement: Statement, measures: Mapping[str, Measure], term
         return Check(arm, text, "held", measured, none_in(statement, n, terms.error))
     episodes = dict.fromkeys(key for name in names for key in measures[name].episodes)
     return Check(arm, text, "deviated", measured, why, tuple(episodes))
+
+
+def _plain(name: str, measure: Measure) -> Number:
+    """The figure of a check, which no interval decides."""
+    return Number.of(name, measure, measure.figure)
 
 
 def _independent(statement: Statement, measures: Mapping[str, Measure], terms: Terms) -> int:
@@ -383,9 +401,8 @@ def _place(check: Check) -> str:
 
 
 def _described(check: Check) -> str:
-    figures = ", ".join(f"{name} {text}" for name, text in check.measured.items())
     message = f" ({check.message})" if check.message else ""
-    return f"{check.statement}: {figures}{message}" if figures else f"{check.statement}{message}"
+    return f"{check.statement}: {check.figures}{message}" if check.figures else f"{check.statement}{message}"
 
 
 _EXPERIMENT = "experiment"

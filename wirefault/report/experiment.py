@@ -109,9 +109,8 @@ def measures_text(check: Check) -> str:
 
 
 def _details(check: Check) -> Iterator[str]:
-    figures = ", ".join(f"{name} {figure}" for name, figure in check.measured.items())
-    if figures:
-        yield figures
+    if check.figures:
+        yield check.figures
     if check.message:
         yield check.message
     if check.episodes:

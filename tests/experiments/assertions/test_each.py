@@ -115,6 +115,8 @@ BLOCKED = opaque(armed(timeout("spare", "upstream")))
 OTHER_WAY = opaque(request(103, 503), over_mcp("find", {}, 104.0))
 TOKENS = opaque(model_request(), model_request(105.0, tokens_in=100, tokens_out=50))
 UNTOLD = opaque(model_request(tokens_in=None, tokens_out=None))
+EMBEDDED = opaque(model_request(tokens_in=10, tokens_out=None))  # such a reply has no tokens out
+REPLAYED = opaque(model_request(tokens_in=10, tokens_out=5, replay="hit"))
 STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=fault_met()))
 TOXIC = opaque(armed(PlannedToxic("spare", "cut_after", "downstream", {})), request(103))
 
@@ -192,6 +194,8 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ({"no_loop": 1}, opaque(*[model_request(103.0 + n, identity="counted") for n in range(2)]), None),
     ("tokens <= 165", TOKENS, True),
     ("tokens <= 164", TOKENS, False),
+    ("tokens <= 10", EMBEDDED, True),
+    ("tokens <= 0", REPLAYED, True),
     ("call_tokens <= 150", TOKENS, True),
     ("call_tokens <= 149", TOKENS, False),
     ("tokens <= 164", UNTOLD, None),

@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 from wirefault.experiments.assertions.assertion import Assertion, Figure, Limit, SummableLimit, figure_of
 from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded, display_text
 from wirefault.experiments.assertions.statement import (
+    ALL_TOKENS,
     NEEDS_REQUESTS,
     NEEDS_USAGE,
-    all_tokens,
     counted_tokens,
     ids_of,
 )
@@ -199,7 +199,7 @@ class NoTokenBurst(Limit):
         return f"at most {self.count} tokens in any {self.within:g} s"
 
     def figure(self, view: EpisodeView) -> Figure:
-        known, gap = counted_tokens(view, all_tokens)
+        known, gap = counted_tokens(view, ALL_TOKENS)
         known.sort(key=lambda pair: pair[0].end)
         spans = [
             [pair for pair in known[place:] if pair[0].end - first.end <= self.within]

@@ -53,7 +53,7 @@ from wirefault.experiments.assertions.recovery import (
     RetryAfterRespected,
     RetrySpacing,
 )
-from wirefault.experiments.assertions.statement import Statement, replacement
+from wirefault.experiments.assertions.statement import Statement
 from wirefault.judging.checker import CheckResult
 from wirefault.subjects.loading import is_lab_subject
 from wirefault.wiring.spec_file import known_keys
@@ -191,8 +191,6 @@ def parse_assertion(entry: AssertionEntry) -> Assertion:
     name, value = _parts(entry)
     kind = _BY_NAME.get(name)
     if kind is None:
-        if instead := replacement(name, value):
-            raise ValueError(f"{name} was removed; write: {instead}")
         raise ValueError(f"unknown assertion {name}{nearest(name, _BY_NAME)}")
     if not isinstance(value, dict):
         if not kind.main:

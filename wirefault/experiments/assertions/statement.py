@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -24,11 +24,7 @@ NEEDS_USAGE = "the usage in each reply of the model: without it the figure is a 
 TokenCount = Callable[[Exchange], int | None]
 
 
-def all_tokens(exchange: Exchange) -> int | None:
-    """Tokens in and out; None if either is unknown."""
-    if exchange.tokens_in is None or exchange.tokens_out is None:
-        return None
-    return exchange.tokens_in + exchange.tokens_out
+ALL_TOKENS: TokenCount = attrgetter("tokens")
 
 
 def counted_tokens(view: EpisodeView, count: TokenCount) -> tuple[list[tuple[Request, int]], str]:
@@ -39,6 +35,8 @@ def counted_tokens(view: EpisodeView, count: TokenCount) -> tuple[list[tuple[Req
     known: list[tuple[Request, int]] = []
     unknown = 0
     for request in view.model_requests:
+        if request.exchange and request.exchange.replay == "hit":
+            continue  # a recorded reply cost nothing
         tokens = count(request.exchange) if request.exchange else None
         if tokens is not None:
             known.append((request, tokens))
@@ -60,7 +58,7 @@ def _token_sum(view: EpisodeView, count: TokenCount) -> Figure:
 
 
 def _largest_call(view: EpisodeView) -> Figure:
-    known, gap = counted_tokens(view, all_tokens)
+    known, gap = counted_tokens(view, ALL_TOKENS)
     largest = max((tokens for _, tokens in known), default=0)
     return figure_of(largest, ids_of(request for request, tokens in known if tokens == largest), gap)
 
@@ -113,7 +111,7 @@ _MEASURES: Mapping[str, tuple[str, str, _Measured]] = {
         f"whether each reply reached the subject, which may be unknown after a toxic; {NEEDS_REQUESTS}",
         lambda view, link, _: _failed_calls(view, link),
     ),
-    "tokens": ("tokens in and out", NEEDS_USAGE, lambda view, *_: _token_sum(view, all_tokens)),
+    "tokens": ("tokens in and out", NEEDS_USAGE, lambda view, *_: _token_sum(view, ALL_TOKENS)),
     "tokens_in": (
         "tokens of the requests to models",
         NEEDS_USAGE,
@@ -205,32 +203,3 @@ class Statement(SummableLimit):
         if self.kind and "faults_delivered" not in self.names:
             raise ValueError("kind: restricts faults_delivered only")
         return self
-
-
-_REPLACED = {
-    "completes_within": ("time", "seconds <= {}"),
-    "max_model_calls": ("count", "model_calls <= {}"),
-    "min_model_calls": ("count", "model_calls >= {}"),
-    "max_failed_calls": ("count", "failed_calls <= {}"),
-    "max_tokens": ("count", "tokens <= {}"),
-    "max_tokens_in": ("count", "tokens_in <= {}"),
-    "max_tokens_out": ("count", "tokens_out <= {}"),
-    "faults_delivered": ("at_least", "faults_delivered >= {}"),
-}
-
-
-def replacement(name: str, parameters: Any) -> str:
-    """The statement to write instead of an assertion that was removed; empty for any other name."""
-    if name not in _REPLACED:
-        return ""
-    main, form = _REPLACED[name]
-    more = dict(parameters) if isinstance(parameters, Mapping) else {main: parameters}
-    text = form.format(more.pop(main, 1 if name == "faults_delivered" else "N"))
-    if more.pop("per", "") == "call" and name == "max_tokens":
-        text = text.replace("tokens", "call_tokens")
-    if name == "faults_delivered":
-        more.setdefault("over", "arm")
-    if more:
-        rest = ", ".join(f"{key}: {value}" for key, value in more.items())
-        text = f"statement: {{text: {text}, {rest}}}"
-    return f"completes, and {text}" if name == "completes_within" else text
