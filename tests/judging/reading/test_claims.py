@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.judging.score_claims import kind_of_miss, read_cases
-from wirefault.judging.reading.claims import read_claim
+from wirefault.judging.reading.claims import ACTS, claims_failure, read_claim
 from wirefault.judging.reading.languages import languages
 
 CASES = read_cases()
@@ -111,6 +111,13 @@ def needs_mark(tree):
     )
 
 
+def filled(pattern, shared):
+    """The pattern with its placeholders replaced."""
+    while placeholder := re.search(r"(?<!\?P)<([a-z_]+)>", pattern):
+        pattern = pattern.replace(placeholder[0], f"(?:{shared[placeholder[1]]})")
+    return pattern
+
+
 @pytest.mark.parametrize("language", languages(), ids=range(len(languages())))
 def test_each_claim_of_an_act_has_one_of_its_words(language):
     """Claims are only looked for in sentences that have one of these words."""
@@ -123,6 +130,35 @@ def test_each_claim_of_an_act_has_one_of_its_words(language):
         pattern = sentence
         for other in others:
             pattern = re.sub(rf"\b{other}\b", MARK, pattern)
-        while placeholder := re.search(r"(?<!\?P)<([a-z_]+)>", pattern):
-            pattern = pattern.replace(placeholder[0], f"(?:{shared[placeholder[1]]})")
+        assert needs_mark(re._parser.parse(filled(pattern, shared))), sentence
+
+
+@pytest.mark.parametrize("language", languages(), ids=range(len(languages())))
+def test_each_claim_of_failure_has_a_word_of_failure(language):
+    """Claims of failure are only looked for in sentences that have one of these words."""
+    words = language["claims"]
+    shared = {**words["shared"], "thing": "x", **dict.fromkeys(FORMS, "x")}
+    failure = re.compile("|".join(words["failure"]))
+    for sentence in (*words["failed"], *words["failed_at_all"]):
+        pattern = failure.sub(MARK, filled(sentence, shared))
         assert needs_mark(re._parser.parse(pattern)), sentence
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_answers_that_claim_failure_are_the_ones_read_as_failed(case):
+    answer, task = case["answer"], case.get("task", "")
+    assert claims_failure(answer, task, ACTS) == (read_claim(answer, task) == "failed")
+
+
+@pytest.mark.parametrize(
+    ("answer", "failed"),
+    [
+        ('{"status": "failed"}', True),
+        ('{"status": "\\u0066ailed"}', True),
+        ("I couldn’t place the order.", True),
+        ("I placed the order.", False),
+        ("I could not place the order." + " " * 20_000, False),  # as ``read_claim``: too long
+    ],
+)
+def test_answer_claims_failure(answer, failed):
+    assert claims_failure(answer, "Place the order.", ACTS) is failed

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,9 @@ from tests.judging.oracle.histories import message_sent
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.world import judge_world
-from wirefault.judging.reading.languages import is_foreign, languages
+from wirefault.judging.reading import units
+from wirefault.judging.reading.languages import english_words, is_foreign, languages
+from wirefault.judging.reading.quantities import cldr_scales
 from wirefault.judging.reading.stated import stated
 
 READING = Path("wirefault/judging/reading")
@@ -70,6 +73,13 @@ def test_word_of_doubt_in_other_language_is_unreadable(text):
 @pytest.mark.parametrize("text", ["8,4 stopni Celsjusza", "8.4摄氏度", "8,4 gradi Celsius"])
 def test_units_are_read_in_every_language_of_cldr(text):
     assert stated(Slot.model_validate(DEGREES), text) == "right"
+
+
+def test_no_foreign_unit_or_number_begins_with_a_common_english_word():
+    """Behind a number, such a word is read without CLDR's words, which are slow to load."""
+    names = [*units._foreign_words()[0], *cldr_scales()[0]]
+    begins = {word[0] for name in names if (word := re.match(r"[^\W\d_]{2,}", name))}
+    assert len(begins) > 900 and not begins & english_words()
 
 
 @pytest.mark.parametrize(("text", "phrase"), [("Ciao!", "ciao"), ("È bello così", "è bello così")])

@@ -17,7 +17,7 @@ from wirefault.history.events import AttemptEnded, EndedBy
 from wirefault.history.judged_events import Claim, Outcome, ValueAxis, World
 from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.world import FINE_WORLDS
-from wirefault.judging.reading.claims import ProseClaim, read_claim
+from wirefault.judging.reading.claims import ProseClaim, claims_failure, read_claim
 from wirefault.judging.reading.context import SENTENCE_END
 
 
@@ -45,7 +45,7 @@ def is_contradictory(oracle: Oracle | None, ended: AttemptEnded, prompt: str) ->
     report = ended.report
     if report is None or report.status != "done" or oracle is None or not oracle.asked_acts:
         return False
-    return oracle.claims != "off" and read_claim(report.answer, prompt, oracle.asked_acts) == "failed"
+    return oracle.claims != "off" and claims_failure(report.answer, prompt, oracle.asked_acts)
 
 
 def _prose_claim(oracle: Oracle | None, response: str, prompt: str, value: ValueAxis) -> ProseClaim:

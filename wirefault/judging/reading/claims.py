@@ -78,6 +78,15 @@ def read_claim(answer: str, task: str = "", acts: frozenset[Act] = ACTS) -> Pros
     return readings.pop() if len(readings) == 1 else "unclear"
 
 
+def claims_failure(answer: str, task: str, acts: frozenset[Act]) -> bool:
+    """Return whether ``read_claim`` is ``failed``. An answer without a word of failure is not read."""
+    if len(answer) > _MAX_TEXT:
+        return False
+    text = lowered(plain(answer))
+    can_fail = "{" in answer or any(language.cue("failure").search(text) for language in _languages())
+    return can_fail and read_claim(answer, task, acts) == "failed"
+
+
 def compile_patterns() -> None:
     """Compile what most answers need, for the processes that are forked from this one."""
     read_claim("I have placed the order.", "Place the order.")
@@ -91,17 +100,17 @@ class _ClaimPattern:
     done: bool
     act: str
     compiled: Callable[[], re.Pattern[str]]
-    words: re.Pattern[str] | None = None
-    """One of them is in each of these sentences: the pattern, slow to compile, is used only then."""
+    words: tuple[re.Pattern[str], ...] = ()
+    """One of each is in each of these sentences: the pattern, slow to compile, is used only then."""
 
     @cached_property
     def _sentence(self) -> re.Pattern[str]:
         return self.compiled()
 
     def search(self, sentence: str) -> re.Match[str] | None:
-        if self.words is not None and self.words.search(sentence) is None:
-            return None
-        return self._sentence.search(sentence)
+        if all(words.search(sentence) for words in self.words):
+            return self._sentence.search(sentence)
+        return None
 
 
 @dataclass(frozen=True)
@@ -151,7 +160,9 @@ class _Language:
         return [
             *self._claim_patterns(self._words["acts"]),
             _ClaimPattern(True, _ANY, partial(self._pattern, self._words["done_at_all"])),
-            _ClaimPattern(False, _ANY, partial(self._pattern, self._words["failed_at_all"])),
+            _ClaimPattern(
+                False, _ANY, partial(self._pattern, self._words["failed_at_all"]), (self.cue("failure"),)
+            ),
         ]
 
     @cached_property
@@ -248,10 +259,11 @@ class _Language:
                 self._pattern([*forms.values(), *self._words["other_words"][kind]], forms)
                 for kind in ("done", "failed")
             )
-            yield _ClaimPattern(True, act, partial(self._pattern, self._words["done"], forms), done)
-            yield _ClaimPattern(False, act, partial(self._pattern, self._words["failed"], forms), failed)
+            yield _ClaimPattern(True, act, partial(self._pattern, self._words["done"], forms), (done,))
+            words = (failed, self.cue("failure"))
+            yield _ClaimPattern(False, act, partial(self._pattern, self._words["failed"], forms), words)
             for sentence in self._words["done_named"]:
-                yield _ClaimPattern(True, act, partial(self._pattern, [sentence], forms), done)
+                yield _ClaimPattern(True, act, partial(self._pattern, [sentence], forms), (done,))
 
     def _pattern(
         self, alternatives: Iterable[str], forms: Mapping[str, str] | None = None

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice, pairwise, product
 
 from wirefault.judging.reading.dates import days_in, times_in
-from wirefault.judging.reading.languages import LazyPattern, is_foreign, languages
+from wirefault.judging.reading.languages import LazyPattern, english_words, is_foreign, languages
 from wirefault.judging.reading.numbers import Numeral, numerals, written_numbers
 from wirefault.judging.reading.units import LOCALES, Unit, converted, unit_after, unit_words, units_of
 
@@ -26,7 +26,7 @@ _LABELLED = LazyPattern(
     r"(?:\((?P<bracket>[^()\n]{1,30})\)|\bin (?:degrees )?"
     r"(?P<word>celsius|fahrenheit|kelvin|metres|meters|feet|euros|dollars|percent))"
 )
-_FOREIGN_WORD = LazyPattern(r"[ ]?[^\W\d_]{3,}")
+_FOREIGN_WORD = LazyPattern(r"[ ]?([^\W\d_]{3,})")
 _MINUS = LazyPattern(r"(?<![\d%)] )\b<minus>\s$|(?:零下|氷点下|マイナス)$")
 _BELOW_ZERO = LazyPattern(r"^\s?(?:(?:°\s?c?|<degrees>)\s)?<below_zero>")
 _LABEL = LazyPattern(r"(?:\b<label>\.?\s|§\s?)$")
@@ -242,7 +242,8 @@ def _readings(
 
 
 def _foreign_scale(low: str, end: int) -> re.Match[str] | None:
-    return cldr_scales()[1].match(low, end) if _FOREIGN_WORD.match(low, end) else None
+    word = _FOREIGN_WORD.match(low, end)
+    return cldr_scales()[1].match(low, end) if word and word[1] not in english_words() else None
 
 
 def _each_unit(value: float, step: float, units: tuple[Unit, ...]) -> list[Reading]:

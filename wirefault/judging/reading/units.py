@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from wirefault.judging.reading.languages import LazyPattern, languages, merged
+from wirefault.judging.reading.languages import LazyPattern, english_words, languages, merged
 
 if TYPE_CHECKING:
     from pint import UnitRegistry
@@ -163,7 +163,8 @@ def unit_after(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
         if compound and not (price and _PERIOD.match(text, known.end())):  # roles.py reads the period
             return (Unit(text[start : compound.end()], "unknown"),), compound.end()
         return unit_words()[known[0]], known.end()
-    if _LETTERS.match(text, start):
+    word = _LETTERS.match(text, start)
+    if word and word[0] not in english_words():
         words, pattern = _foreign_words()
         foreign = pattern.match(text, start)
         if foreign:

@@ -124,6 +124,12 @@ def is_common(word: str) -> bool:
     return word in _common_words().known
 
 
+@cache
+def english_words() -> frozenset[str]:
+    """Return the most common English words, without numbers. No foreign unit or number begins with one."""
+    return frozenset(languages()[0]["common"].split())
+
+
 def without_quotations(text: str, replacement: str = " ") -> str:
     """Return the text with each quotation replaced."""
     return _QUOTED.sub(replacement, text)
