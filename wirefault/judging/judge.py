@@ -50,6 +50,19 @@ class ByControl:
 
 
 @dataclass(frozen=True)
+class JudgedEpisode:
+    """An episode of a judged run: its joined requests, its judgement, and the findings that count."""
+
+    trace: EpisodeTrace
+    judged: EpisodeJudged
+    findings: Sequence[Finding]  # of the judgement, but for the control's; in an audit, of its answer
+
+    @property
+    def run_id(self) -> str:
+        return self.trace.run.started.run_id if self.trace.run.started else ""
+
+
+@dataclass(frozen=True)
 class RunJudgement:
     """A judged run: its verdicts, in the order in which the episodes started, and facts of its history."""
 
@@ -67,6 +80,17 @@ class RunJudgement:
         """The findings, the most severe first."""
         judged = {episode.episode: episode for episode in self.episodes}
         return run_findings(self.traces.values(), judged, self.control)
+
+    @cached_property
+    def by_episode(self) -> Mapping[str, JudgedEpisode]:
+        findings: defaultdict[str, list[Finding]] = defaultdict(list)
+        for finding in self.findings:
+            findings[finding.episode].append(finding)
+        return {
+            key: JudgedEpisode(self.traces[key], judged, findings[key])
+            for judged in self.episodes
+            for key in [judged.episode]
+        }
 
     def by_control(self, control: Mapping[str, ByControl]) -> RunJudgement:
         """The same run, judged with its control."""

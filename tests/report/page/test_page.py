@@ -65,7 +65,7 @@ def all_html(page: str) -> str:
 
 
 def test_script_of_the_lab_is_not_blamed_as_model(tmp_path: Path) -> None:
-    trace = page_content(synthetic(tmp_path)).episodes[0].recorded.trace
+    trace = page_content(synthetic(tmp_path)).episodes[0].trace
     assert actor_of("asked_again", ["model"], trace) == "lab's scripted model"
     assert actor_of("asked_again", ["model"]) == "model"
     assert actor_of("not_done_but_told", ["code"], trace) == "agent"
@@ -178,7 +178,9 @@ def test_figures_are_those_of_json(tmp_path: Path) -> None:
     summary = recording.arm(None).summary.as_json()
     requests, table = content.tables
     assert requests.title == "Requests by link"
-    assert sum(int(row[2]) for row in requests.rows) == sum(episode.requests for episode in content.episodes)
+    assert sum(int(row[2]) for row in requests.rows) == sum(
+        len(each.trace.requests) for each in content.episodes
+    )
     for row, fault in zip(table.rows, summary["faults"], strict=True):
         cells = dict(zip(table.columns, row, strict=True))
         assert cells["kind"] == fault["kind"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from wirefault.audit.answers import Answer
 from wirefault.audit.groups import FindingGroup, finding_groups
@@ -25,6 +25,7 @@ from wirefault.report.next_command import (
 )
 from wirefault.report.page.charts import latency_chart, provenance, request_table
 from wirefault.report.page.costs import cost_rows, extra_row
+from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.figures import arm_figures, link_figures
 from wirefault.report.page.findings import (
     actor_of,
@@ -51,7 +52,6 @@ from wirefault.report.page.parts import (
     FindingCard,
     Matrix,
     PageContent,
-    Placed,
     count_text,
     first_to_open,
     judged_episodes,
@@ -65,12 +65,11 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     arm = recording.arm(None)
     words = _audit_words(result)
     recorded, summary = judged_episodes(arm)
-    traces: dict[str, Placed] = {}
+    traces: dict[str, EpisodeCard] = {}
     for key in audit_order(recorded):
-        named = words.get(key, _AuditWord("clean", "s-clean", "clean run, without a fault"))
-        episode = replace(recorded[key], findings=named.findings)
-        traces[key] = episodes.add(episode, word=named.word, tone=named.tone, title=named.title)
-    numbers = {key: each.card.number for key, each in traces.items()}
+        answer, findings = words.get(key, _CLEAN)
+        traces[key] = episodes.add(replace(recorded[key], findings=findings), answer=answer)
+    numbers = {key: each.number for key, each in traces.items()}
     clean = traces.get("clean")
     cards = list(_audit_findings(result, traces, clean))
     verdict = audit_verdict(result)
@@ -198,18 +197,13 @@ def _counts(result: AuditResult, cards: Sequence[FindingCard]) -> dict[str, int]
     }
 
 
-@dataclass(frozen=True)
-class _AuditWord:
-    """How an episode of an audit is named on the page."""
-
-    word: str
-    tone: str
-    title: str
-    findings: Sequence[Finding] = ()
+_AuditWord = tuple[tuple[str, str, str], Sequence[Finding]]
+_CLEAN: _AuditWord = ("clean", "s-clean", "clean run, without a fault"), ()
 
 
 def _audit_words(result: AuditResult) -> dict[str, _AuditWord]:
-    words = {}
+    """Return the answer on the card of each run with a fault, and its findings, by episode."""
+    words: dict[str, _AuditWord] = {}
     for answer in result.answers:
         for place, run in enumerate(answer.runs, start=1):
             key = answer.ask.id if place == 1 else f"{answer.ask.id}.r{place}"
@@ -218,17 +212,14 @@ def _audit_words(result: AuditResult) -> dict[str, _AuditWord]:
             findings = [Finding(each.rule, each.severity, each.text, key, each.evidence) for each in run.seen]
             if run.note or run.why:
                 findings.append(Finding("", "note", run.note or run.why, key, ()))
-            words[key] = _AuditWord(
-                WORDS[severity] if severity else status,
-                f"s-{severity or status}",
-                f"{answer.ask.id}  {answer.ask.text}",
-                findings,
-            )
+            word = WORDS[severity] if severity else status
+            title = f"{answer.ask.id}  {answer.ask.text}"
+            words[key] = (word, f"s-{severity or status}", title), findings
     return words
 
 
 def _audit_findings(
-    result: AuditResult, traces: Mapping[str, Placed], clean: Placed | None
+    result: AuditResult, traces: Mapping[str, EpisodeCard], clean: EpisodeCard | None
 ) -> Iterator[FindingCard]:
     for place, group in enumerate(finding_groups(result.answers)):
         answer, at = group.answers[0], ("findings", place)
@@ -276,7 +267,7 @@ def _seen_in(answer: Answer) -> Iterator[str]:
             yield answer.ask.id if place == 0 else f"{answer.ask.id}.r{place + 1}"
 
 
-def _costs(example: Placed, clean: Placed | None) -> list[CostRow]:
+def _costs(example: EpisodeCard, clean: EpisodeCard | None) -> list[CostRow]:
     rows = cost_rows(example, [], ("the run with the fault", ""))
     if clean is None:
         return rows

@@ -10,10 +10,11 @@ from typing import Any
 
 from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.judging.findings.conduct import masked
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.writes import Write, writes_in
 from wirefault.report.page.costs import cost_rows, extra_row
-from wirefault.report.page.episode import RecordedEpisode
+from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.figures import episode_figures
 from wirefault.report.page.findings import (
     actor_of,
@@ -31,7 +32,7 @@ from wirefault.report.page.findings import (
     where_text,
     who_text,
 )
-from wirefault.report.page.parts import WORDS, Episodes, FindingCard, Placed, Table, count_text
+from wirefault.report.page.parts import WORDS, Episodes, FindingCard, Table, count_text
 from wirefault.report.page.phrase import Figure, Phrase, joined
 
 NAMES = ("first", "second")
@@ -50,18 +51,18 @@ class BothSides:
     """Of the arm; empty for a lone run."""
     arm: str
     """Its name in commands."""
-    sides: tuple[Mapping[str, RecordedEpisode], Mapping[str, RecordedEpisode]]
-    _placed: dict[tuple[int, str], Placed] = field(default_factory=dict)
+    sides: tuple[Mapping[str, JudgedEpisode], Mapping[str, JudgedEpisode]]
+    _placed: dict[tuple[int, str], EpisodeCard] = field(default_factory=dict)
 
     @property
-    def on_page(self) -> list[Placed]:
+    def on_page(self) -> list[EpisodeCard]:
         return list(self._placed.values())
 
     @property
     def prefix(self) -> str:
         return f"{self.name}, " if self.name else ""
 
-    def placed(self, side: int, key: str) -> Placed:
+    def placed(self, side: int, key: str) -> EpisodeCard:
         """Return an episode of a side, on the page from now on."""
         if (side, key) not in self._placed:
             self._placed[side, key] = self.episodes.add(
@@ -96,7 +97,7 @@ class Group:
     def finding(self) -> Finding:
         return self.seen[self.side][self.key]
 
-    def twin(self, key: str) -> Placed | None:
+    def twin(self, key: str) -> EpisodeCard | None:
         """Return the same episode of the other side."""
         other = 1 - self.side
         return self.both.placed(other, key) if key in self.both.sides[other] else None
@@ -117,7 +118,7 @@ class Group:
         return SEVERITIES.index(self.finding.severity), alike
 
 
-def _actor(episode: RecordedEpisode, finding: Finding) -> str:
+def _actor(episode: JudgedEpisode, finding: Finding) -> str:
     return actor_of(finding.rule, repeating_layers(episode.trace, finding.evidence), episode.trace)
 
 
@@ -176,8 +177,8 @@ def _card(place: int, group: Group) -> FindingCard:
         costs,
         helps_text(finding.rule, layers),
         f"#{finding_anchor(example, evidence)}",
-        example.card.command,
-        example.card.repeat,
+        example.command,
+        example.repeat,
         f"{group.actor}, in the {NAMES[side]}",
         who_text(group.actor, layers, example),
         also=further([example, *(group.both.placed(side, each) for each in group.seen[side])]),
@@ -217,7 +218,7 @@ def worst_text(groups: Sequence[Group]) -> Iterator[str]:
             return
 
 
-def injected_on_both(placed: Sequence[Placed]) -> str:
+def injected_on_both(placed: Sequence[EpisodeCard]) -> str:
     """Say which faults the lab injected on each side."""
     one, other = (injected_text(each, ()) or "none" for each in placed)
     return f"first: {one}, second: {other}"
@@ -233,7 +234,7 @@ _KEYS: Mapping[str, str] = {
 _SURE = "declared or probable"
 
 
-def repeated_writes(episodes: Iterable[RecordedEpisode]) -> dict[str, int]:
+def repeated_writes(episodes: Iterable[JudgedEpisode]) -> dict[str, int]:
     """Count the writes that were sent again, by the key of the repetition."""
     counts = Counter(
         _key_of_repetition(first, again)
@@ -244,7 +245,7 @@ def repeated_writes(episodes: Iterable[RecordedEpisode]) -> dict[str, int]:
     return {name: counts[name] for name in _KEYS if counts[name]}
 
 
-def _same_writes(episode: RecordedEpisode) -> Iterable[list[Write]]:
+def _same_writes(episode: JudgedEpisode) -> Iterable[list[Write]]:
     """Return the episode's writes, with the same ones of an attempt together."""
     groups: defaultdict[tuple[int, str], list[Write]] = defaultdict(list)
     for write in writes_in(episode.trace):
@@ -252,7 +253,7 @@ def _same_writes(episode: RecordedEpisode) -> Iterable[list[Write]]:
     return groups.values()
 
 
-def _other_replies(twin: Placed, rule: str) -> list[str]:
+def _other_replies(twin: EpisodeCard, rule: str) -> list[str]:
     """Return what the upstream replied to the first write that the twin repeated."""
     repeated = next((group for group in _same_writes(twin.episode) if len(group) > 1), [])
     return reply_texts(twin, rule, [id for write in repeated for id in write.request.ids])
@@ -275,19 +276,19 @@ def repeated_text(counts: Mapping[str, int], at: Sequence[str | int]) -> Phrase:
     return joined("; ", parts) if parts else Phrase("no write was sent again")
 
 
-def _other_side(twin: Placed, side: int, group: Group) -> Phrase:
+def _other_side(twin: EpisodeCard, side: int, group: Group) -> Phrase:
     """Say what the same episode did in the other recording."""
     alike = group.seen[side].get(group.key)
     finding = "the same finding" if alike else "no such finding"
     return Phrase(f"in the {NAMES[side]}, {finding}: ", _repeated_in(twin))
 
 
-def _repeated_in(placed: Placed) -> Phrase:
+def _repeated_in(placed: EpisodeCard) -> Phrase:
     placed.row["repeated"] = counts = repeated_writes([placed.episode])
-    return repeated_text(counts, ("figures", "episodes", placed.card.number - 1, "repeated"))
+    return repeated_text(counts, ("figures", "episodes", placed.number - 1, "repeated"))
 
 
-def reaction_text(placed: Placed) -> Phrase:
+def reaction_text(placed: EpisodeCard) -> Phrase:
     """Say who reacted, and how: the worst finding, else the outcome."""
     findings = [each for each in placed.findings if each.severity != "note"]
     if findings:

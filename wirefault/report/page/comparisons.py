@@ -13,6 +13,7 @@ from wirefault.experiments.compare import ArmComparison, Change, Comparison
 from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm, Recording
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
@@ -35,14 +36,13 @@ from wirefault.report.page.comparison_cards import (
     repeated_writes,
     worst_text,
 )
-from wirefault.report.page.episode import RecordedEpisode, event_anchor
+from wirefault.report.page.episode import EpisodeCard, event_anchor
 from wirefault.report.page.parts import (
     Cell,
     Chart,
     Episodes,
     Matrix,
     PageContent,
-    Placed,
     Table,
     Tone,
     count_text,
@@ -345,7 +345,7 @@ def _differences(arm: ArmComparison) -> dict[str, str]:
     return texts
 
 
-def _judged_episodes(recording: Recording, name: str) -> tuple[Mapping[str, RecordedEpisode], Summary]:
+def _judged_episodes(recording: Recording, name: str) -> tuple[Mapping[str, JudgedEpisode], Summary]:
     episodes, summary = judged_episodes(_arm_of(recording, name))
     findings = findings_if_audit(recording.experiment)
     if findings is not None:
@@ -363,7 +363,7 @@ def _changed_rows(both: BothSides, arm: ArmComparison) -> Iterator[tuple[str, Se
         if any(change.episode not in side for side in both.sides):
             continue
         placed = [both.placed(side, change.episode) for side in (0, 1)]
-        cells = [Cell(each.card.word, "plain", f"#{each.card.anchor}") for each in placed]
+        cells = [Cell(each.word, "plain", f"#{each.anchor}") for each in placed]
         cells += [
             _divergence(placed),
             Cell(injected_on_both(placed), "plain"),
@@ -373,11 +373,11 @@ def _changed_rows(both: BothSides, arm: ArmComparison) -> Iterator[tuple[str, Se
         yield f"{both.prefix}{change.episode}: {change.prompt[:_MAX_PROMPT]}", cells
 
 
-def _by_side(text: Callable[[Placed], str], placed: Sequence[Placed]) -> Phrase:
+def _by_side(text: Callable[[EpisodeCard], str], placed: Sequence[EpisodeCard]) -> Phrase:
     return Phrase("first: ", text(placed[0]), "; second: ", text(placed[1]))
 
 
-def _cost(placed: Placed) -> Phrase:
+def _cost(placed: EpisodeCard) -> Phrase:
     row = placed.row
     parts: list[str] = [placed.figure(count_text(row["calls"], "call"), "calls"), ", "]
     parts.append(placed.figure(f"{row['seconds']:.2f} s", "seconds"))
@@ -388,13 +388,13 @@ def _cost(placed: Placed) -> Phrase:
     return Phrase(*parts)
 
 
-def _divergence(placed: Sequence[Placed]) -> Cell:
+def _divergence(placed: Sequence[EpisodeCard]) -> Cell:
     """Name the first request that differs, with a link to the second's, or to the first's if it has none."""
     difference = first_difference(*(each.trace.requests for each in placed))
     if difference is None:
         return Cell("no request differs", "plain")
     place, one, other = difference
-    card, request = (placed[1].card, other) if other else (placed[0].card, one)
+    card, request = (placed[1], other) if other else (placed[0], one)
     anchor = event_anchor(card.number, request.ids[0]) if request and request.ids else card.anchor
     placed[1].row["diverged"] = {"request": place, "first": _text(one), "second": _text(other)}
     number, *sides = (

@@ -7,7 +7,8 @@ from collections.abc import Container, Iterable, Sequence
 from wirefault.history.reader import bare_id
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.writes import Write, writes_in
-from wirefault.report.page.parts import CostRow, Placed, count_text
+from wirefault.report.page.episode import EpisodeCard
+from wirefault.report.page.parts import CostRow, count_text
 from wirefault.report.page.phrase import Figure, Phrase
 
 _MEASURABLE = 0.1
@@ -17,7 +18,9 @@ WRITES = ("write_repeated", "extra_writes", "duplicate")
 _NO_CONTROL = "not compared: no run of this prompt without faults is recorded here"
 
 
-def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = ("", "")) -> list[CostRow]:
+def cost_rows(
+    example: EpisodeCard, calm: Sequence[EpisodeCard], names: tuple[str, str] = ("", "")
+) -> list[CostRow]:
     """Return the cost of the example, and of the same prompt without faults. ``names``: of the rows."""
     rows = [_cost_row(names[0] or "this episode", example)]
     if twin := twin_of(example, calm):
@@ -26,7 +29,7 @@ def cost_rows(example: Placed, calm: Sequence[Placed], names: tuple[str, str] = 
     return rows
 
 
-def extra_row(example: Placed, control: Placed, label: str = "difference") -> CostRow:
+def extra_row(example: EpisodeCard, control: EpisodeCard, label: str = "difference") -> CostRow:
     """Return what the example cost more, or less, than its control; 0 s for a difference within the noise."""
     extra: dict[str, float | None] = {}
     for name in ("calls", "busy_s", "tokens", "usd"):
@@ -57,7 +60,7 @@ def _signed(value: float, size: str, less: str) -> str:
 
 
 def effect_text(
-    rule: str, members: Sequence[tuple[Placed, Sequence[str], Placed | None]], where: str = ""
+    rule: str, members: Sequence[tuple[EpisodeCard, Sequence[str], EpisodeCard | None]], where: str = ""
 ) -> Phrase:
     """Say how many writes were executed too often in how many episodes; empty for none.
 
@@ -78,7 +81,7 @@ def effect_text(
     return Phrase(*parts, where)
 
 
-def _extra_writes(placed: Placed, evidence: Sequence[str], control: Placed | None) -> int:
+def _extra_writes(placed: EpisodeCard, evidence: Sequence[str], control: EpisodeCard | None) -> int:
     ids = set(map(bare_id, evidence))
     writes = [each for each in writes_in(placed.trace) if each.fate == "executed"]
     named = [each for each in writes if not ids.isdisjoint(map(bare_id, each.seen.ids))]
@@ -88,7 +91,7 @@ def _extra_writes(placed: Placed, evidence: Sequence[str], control: Placed | Non
     return max(_executed(placed, calls) - _executed(control, calls), 0)
 
 
-def _executed(placed: Placed, calls: Container[str]) -> int:
+def _executed(placed: EpisodeCard, calls: Container[str]) -> int:
     writes = [each for each in writes_in(placed.trace) if each.fate == "executed"]
     return len(_distinct(each for each in writes if masked(each.call) in calls))
 
@@ -97,16 +100,16 @@ def _distinct(writes: Iterable[Write]) -> set[str]:
     return {each.key or each.seen.ids[0] for each in writes}
 
 
-def no_control(example: Placed, calm: Sequence[Placed]) -> str:
+def no_control(example: EpisodeCard, calm: Sequence[EpisodeCard]) -> str:
     return "" if twin_of(example, calm) else _NO_CONTROL
 
 
-def twin_of(example: Placed, calm: Sequence[Placed]) -> Placed | None:
+def twin_of(example: EpisodeCard, calm: Sequence[EpisodeCard]) -> EpisodeCard | None:
     """Return the first of these episodes that has the example's prompt."""
-    return next((each for each in calm if each.card.key == example.card.key and each is not example), None)
+    return next((each for each in calm if each.key == example.key and each is not example), None)
 
 
-def _cost_row(name: str, placed: Placed) -> CostRow:
+def _cost_row(name: str, placed: EpisodeCard) -> CostRow:
     figures = placed.row
     tokens, usd = figures["tokens"], figures["usd"]
     no_tokens = (

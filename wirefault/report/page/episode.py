@@ -6,14 +6,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from markupsafe import Markup
 
 from wirefault.history.events import AttemptArmed, EpisodeJudged, EpisodeStarted
 from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.history.reader import bare_id
+from wirefault.judging.judge import JudgedEpisode
+from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.report.page.phrase import Figure
 from wirefault.report.page.svg import Span, different_parts, time_line
 from wirefault.report.page_links import episode_anchor
 from wirefault.report.timeline import TimelineLine, timeline_lines
@@ -92,49 +96,102 @@ class Node:
 
 
 @dataclass(frozen=True)
-class FindingLine:
-    """A finding of the episode, with links to the events that show it."""
-
-    severity: Severity
-    rule: str
-    text: str
-    evidence: Sequence[tuple[str, str]]
-    """Id and link of each event."""
-
-
-@dataclass(frozen=True)
 class EpisodeCard:
     """An episode on the page."""
 
     number: int
     """Its place on the page, from 1."""
-    key: str
     arm: str
-    run_id: str
-    word: str
-    """Its outcome, or the answer of an audit's question."""
-    tone: str
-    """The class of the word's colour."""
-    title: str
-    why: str
-    axes: str
-    """World, claim and value; empty in an audit, which has no oracle."""
-    seconds: float
-    requests: int
-    faults: Sequence[str]
-    """What acted: kinds of faults and toxics, each once."""
-    links: Sequence[str]
-    findings: Sequence[FindingLine]
+    episode: JudgedEpisode
+    row: dict[str, Any]
+    """Its figures as data."""
     command: str
     """Prints the episode on the console."""
     repeat: str
     """Runs the episode again."""
-    recorded: RecordedEpisode
+    answer: tuple[str, str, str] | None
+    """In an audit, in place of outcome and prompt: the answer of its question, its tone, and the question."""
+
+    @property
+    def key(self) -> str:
+        return self.judged.episode
+
+    @property
+    def trace(self) -> EpisodeTrace:
+        return self.episode.trace
+
+    @property
+    def judged(self) -> EpisodeJudged:
+        return self.episode.judged
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        return self.episode.findings
+
+    @property
+    def word(self) -> str:
+        """Its outcome, or the answer of an audit's question."""
+        return self.answer[0] if self.answer else self.judged.outcome.replace("_", " ")
+
+    @property
+    def tone(self) -> str:
+        """The class of the word's colour."""
+        return self.answer[1] if self.answer else f"o-{self.judged.outcome}"
+
+    @property
+    def title(self) -> str:
+        return self.answer[2] if self.answer else self.judged.prompt
+
+    @property
+    def why(self) -> str:
+        return "" if self.answer else self.judged.why
+
+    @property
+    def axes(self) -> str:
+        """World, claim and value; empty in an audit, which has no oracle."""
+        judged = self.judged
+        axes = f"world {judged.world}, claim {judged.claim}, value {judged.value}"
+        return "" if self.answer else ", ".join([axes, *judged.flags])
+
+    @property
+    def seconds(self) -> float:
+        return float(self.row["seconds"])
+
+    @cached_property
+    def faults(self) -> Sequence[str]:
+        """What acted: kinds of faults and toxics, each once."""
+        acted = [each for each in self.judged.faults if each.reached("injected") or each.delivered]
+        return list(dict.fromkeys(record.kind for record in acted))
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether its outcome counts: not without an oracle, and not after a failure of the lab."""
+        return OUTCOMES[self.judged.outcome].in_rate
+
+    @property
+    def exit_text(self) -> str:
+        """``exit code 1`` of a command that failed; empty for any other end."""
+        end = self.trace.ends[-1].event if self.trace.ends else None
+        if end is None or not end.exited_with_reason:
+            return ""
+        return (end.error or "").partition(":")[0].removeprefix("it ended with ")
+
+    def figure(self, text: object, *path: str | int) -> Figure:
+        """Return a figure of the episode. ``path``: its place below the episode's figures."""
+        return Figure(text, "figures", "episodes", self.number - 1, *path)
+
+    def evidence(self, finding: Finding) -> list[tuple[str, str]]:
+        """Return id and link of each event that shows a finding."""
+        ids = {id for request in self.trace.requests for id in request.ids}
+        return [
+            (bare_id(id), f"#{event_anchor(self.number, id) if id in ids else self.anchor}")
+            for id in finding.evidence
+        ]
 
     @cached_property
     def chart(self) -> Markup:
         """The time line."""
-        return _chart(self.number, self.recorded.trace, self.recorded.judged)
+        return _chart(self.number, self.trace, self.judged)
 
     @cached_property
     def nodes(self) -> Sequence[Node]:
@@ -147,8 +204,7 @@ class EpisodeCard:
 
     @cached_property
     def _lines(self) -> list[TimelineLine]:
-        trace = self.recorded.trace
-        return [] if trace.last(EpisodeStarted) is None else timeline_lines(trace, self.recorded.judged)
+        return [] if self.trace.last(EpisodeStarted) is None else timeline_lines(self.trace, self.judged)
 
     @property
     def anchor(self) -> str:
@@ -165,64 +221,6 @@ class EpisodeCard:
 def event_anchor(number: int, event: str) -> str:
     """Return the id of an event's element. ``event``: as in the history, without the name of its run."""
     return f"{episode_anchor(number)}/{bare_id(event)}"
-
-
-@dataclass(frozen=True)
-class RecordedEpisode:
-    """An episode as it was recorded and judged."""
-
-    run_id: str
-    trace: EpisodeTrace
-    judged: EpisodeJudged
-    findings: Sequence[Finding]
-
-
-def episode_card(
-    number: int,
-    episode: RecordedEpisode,
-    *,
-    arm: str,
-    command: str,
-    repeat: str = "",
-    word: str = "",
-    tone: str = "",
-    title: str = "",
-) -> EpisodeCard:
-    """Describe an episode. ``word``, ``tone``, ``title``: in place of its outcome and prompt."""
-    trace, judgement = episode.trace, episode.judged
-    ends = [each.event for each in trace.ends]
-    acted = [record for record in judgement.faults if record.reached("injected") or record.delivered]
-    axes = f"world {judgement.world}, claim {judgement.claim}, value {judgement.value}"
-    flags = f", {', '.join(judgement.flags)}" if judgement.flags else ""
-    return EpisodeCard(
-        number=number,
-        key=judgement.episode,
-        arm=arm,
-        run_id=episode.run_id,
-        word=word or judgement.outcome.replace("_", " "),
-        tone=tone or f"o-{judgement.outcome}",
-        title=title or judgement.prompt,
-        why="" if word else judgement.why,
-        axes="" if word else f"{axes}{flags}",
-        seconds=sum(end.ms for end in ends) / 1000,
-        requests=len(trace.requests),
-        faults=list(dict.fromkeys(record.kind for record in acted)),
-        links=list(dict.fromkeys(request.link_name for request in trace.requests)),
-        findings=[finding_line(number, finding, trace) for finding in episode.findings],
-        command=command,
-        repeat=repeat,
-        recorded=episode,
-    )
-
-
-def finding_line(number: int, finding: Finding, trace: EpisodeTrace) -> FindingLine:
-    """Link a finding to its events."""
-    ids = {id for request in trace.requests for id in request.ids}
-    evidence = []
-    for id in finding.evidence:
-        target = event_anchor(number, id) if id in ids else episode_anchor(number)
-        evidence.append((bare_id(id), f"#{target}"))
-    return FindingLine(finding.severity, finding.rule, finding.text, evidence)
 
 
 def _nodes(lines: Sequence[TimelineLine], number: int) -> list[Node]:

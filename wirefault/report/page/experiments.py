@@ -28,6 +28,7 @@ from wirefault.report.page.charts import (
     request_table,
 )
 from wirefault.report.page.costs import cost_rows, no_control
+from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.experiment_charts import (
     effect_chart,
     failure_tables,
@@ -59,7 +60,6 @@ from wirefault.report.page.parts import (
     FindingCard,
     Matrix,
     PageContent,
-    Placed,
     Table,
     count_text,
     first_to_open,
@@ -80,7 +80,7 @@ class _Seen:
 
     saved: SavedExperiment
     result: ExperimentResult
-    by_arm: Mapping[str, Sequence[Placed]]
+    by_arm: Mapping[str, Sequence[EpisodeCard]]
     faults: Mapping[str, Sequence[FaultAccount]]
     """By arm with faults."""
     reached: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -91,7 +91,7 @@ class _Seen:
         return self.result.judged.checks if self.result.judged else ()
 
     @property
-    def calm(self) -> list[Placed]:
+    def calm(self) -> list[EpisodeCard]:
         """Episodes of arms without faults."""
         return [each for name, all in self.by_arm.items() if name not in self.faults for each in all]
 
@@ -109,7 +109,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
         raise InputError(f"{recording.id}: nothing was recorded")
     episodes = Episodes(saved.logs, recording.id)
     default = recording.default_arm
-    by_arm: dict[str, list[Placed]] = {}
+    by_arm: dict[str, list[EpisodeCard]] = {}
     for name, arm in recording.arms.items():
         by_arm[name] = episodes.add_arm(arm, shown_arm="" if arm is default else name)
     calm = {arm.name for arm in saved.plan.arms if arm.is_calm}
@@ -360,9 +360,9 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
             seen=joined("; ", [_in_arm(seen, check, first=check is checks[0]) for check in checks]),
             costs=cost_rows(example, seen.calm) if example else [],
             helps=HELPS.get(bad or (example.judged.outcome if example else ""), ""),
-            href=f"#{example.card.anchor}" if example else "",
-            command=example.card.command if example else f"wirefault report {recording_id}",
-            repeat=example.card.repeat if example else "",
+            href=f"#{example.anchor}" if example else "",
+            command=example.command if example else f"wirefault report {recording_id}",
+            repeat=example.repeat if example else "",
             actor=(actor := _actor(checks[0], example, layers)),
             who=who_text(actor, layers, example),
             example=example_text(episodes) if episodes else "",
@@ -376,9 +376,9 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
         )
 
 
-def _shown_by(seen: _Seen, check: Check) -> list[Placed]:
+def _shown_by(seen: _Seen, check: Check) -> list[EpisodeCard]:
     keys = set(check.episodes)
-    return [each for each in seen.by_arm.get(check.arm, ()) if each.card.key in keys]
+    return [each for each in seen.by_arm.get(check.arm, ()) if each.key in keys]
 
 
 def _in_arm(seen: _Seen, check: Check, *, first: bool) -> str:
@@ -391,7 +391,7 @@ def _in_arm(seen: _Seen, check: Check, *, first: bool) -> str:
     return Phrase(*parts) if first else Phrase(*parts, ": ", _measured(seen, check))
 
 
-def _layers(check: Check, example: Placed | None) -> list[Layer]:
+def _layers(check: Check, example: EpisodeCard | None) -> list[Layer]:
     """Return the layers that sent requests again in the harmful finding of a deviation's example."""
     harmful = [] if example is None else [each for each in example.findings if each.severity == "harmful"]
     if check.verdict != "deviated" or example is None or not harmful:
@@ -399,7 +399,7 @@ def _layers(check: Check, example: Placed | None) -> list[Layer]:
     return repeating_layers(example.trace, harmful[0].evidence)
 
 
-def _actor(check: Check, example: Placed | None, layers: Sequence[Layer]) -> str:
+def _actor(check: Check, example: EpisodeCard | None, layers: Sequence[Layer]) -> str:
     if set(check.measured) & set(_BY_THE_LAB):
         return "lab"
     if check.verdict != "deviated":
@@ -411,7 +411,7 @@ def _statement_matrix(seen: _Seen) -> Matrix | None:
     if not seen.checks:
         return None
     arms = list(dict.fromkeys(check.arm for check in seen.checks))
-    numbers = {(name, each.card.key): each.card.number for name, all in seen.by_arm.items() for each in all}
+    numbers = {(name, each.key): each.number for name, all in seen.by_arm.items() for each in all}
     by_place = {(check.arm, check.statement): check for check in reversed(seen.checks)}
     rows = []
     for statement in dict.fromkeys(check.statement for check in seen.checks):

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.layers import LAYERS, Layer, repeater_of
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import costs_of
-from wirefault.report.page.episode import RecordedEpisode
 from wirefault.stats.exact import ruled_out_above
 
 RULED_OUT, CONFIDENCE = 0.05, 0.95
@@ -53,7 +53,7 @@ def arm_figures(name: str, summary: Summary, episodes: int) -> dict[str, Any]:
     return counts | {key: whole[key] for key in _FROM_SUMMARY}
 
 
-def reached_figures(summary: Summary, episodes: Sequence[RecordedEpisode]) -> dict[str, Any]:
+def reached_figures(summary: Summary, episodes: Sequence[JudgedEpisode]) -> dict[str, Any]:
     """Count the faults that reached a request, by fault and link, and the chances that drew them."""
     counts = Counter(
         (record.entry or f"{record.kind} ({_CHANCES[record.source == 'toxic']})", record.link)
@@ -72,7 +72,7 @@ def reached_figures(summary: Summary, episodes: Sequence[RecordedEpisode]) -> di
     }
 
 
-def episode_figures(arm: str, episode: RecordedEpisode) -> dict[str, Any]:
+def episode_figures(arm: str, episode: JudgedEpisode) -> dict[str, Any]:
     """Return the figures of an episode; tokens and money are None where no reply or price shows them."""
     trace, costs = episode.trace, episode.judged.costs
     return {

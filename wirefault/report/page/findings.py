@@ -16,10 +16,10 @@ from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import scripted_links
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.costs import WRITES, cost_rows, effect_text, no_control, twin_of
-from wirefault.report.page.episode import Node, event_anchor
+from wirefault.report.page.episode import EpisodeCard, Node, event_anchor
 from wirefault.report.page.figures import repeating_layer
 from wirefault.report.page.helps import HELPS
-from wirefault.report.page.parts import FindingCard, Placed, count_text
+from wirefault.report.page.parts import FindingCard, count_text
 from wirefault.report.page.phrase import Figure, Phrase, capitalised
 
 _OUTCOME_RULES = frozenset(rule.name for rule in OUTCOME_RULES)
@@ -76,13 +76,16 @@ _ACTOR_OF_RULE: Mapping[str, str] = {
 
 
 def finding_cards(
-    placed: Sequence[Placed], calm: Sequence[Placed] = (), *, except_outcomes: frozenset[str] = frozenset()
+    placed: Sequence[EpisodeCard],
+    calm: Sequence[EpisodeCard] = (),
+    *,
+    except_outcomes: frozenset[str] = frozenset(),
 ) -> list[FindingCard]:
     """Return a card for each rule and call, the worst first; then how the agent ended where none explains it.
 
     ``calm``: episodes without faults. ``except_outcomes`` have their cards already.
     """
-    groups: dict[tuple[Severity, str, str], list[tuple[Placed, Finding, int]]] = {}
+    groups: dict[tuple[Severity, str, str], list[tuple[EpisodeCard, Finding, int]]] = {}
     for each in placed:
         for place, finding in enumerate(each.findings):
             if finding.rule in except_outcomes:
@@ -105,8 +108,8 @@ def finding_cards(
                 cost_rows(example, calm),
                 helps_text(rule, who),
                 f"#{finding_anchor(example, evidence)}",
-                example.card.command,
-                example.card.repeat,
+                example.command,
+                example.repeat,
                 actor := actor_of(rule, who, example.trace),
                 who_text(actor, who, example),
                 also=further(alike),
@@ -126,7 +129,7 @@ def finding_cards(
     return sorted(cards, key=lambda card: SEVERITIES.index(card.severity))
 
 
-def _text_of(members: Sequence[tuple[Placed, Finding, int]]) -> Figure:
+def _text_of(members: Sequence[tuple[EpisodeCard, Finding, int]]) -> Figure:
     """Return the findings' text as a figure of the first episode."""
     example, finding, place = members[0]
     text = in_ranges([each for _, each, _ in members])
@@ -150,13 +153,13 @@ def in_ranges(findings: Sequence[Finding]) -> str:
 
 
 def _calm_cards(
-    placed: Sequence[Placed], calm: Sequence[Placed], without: frozenset[str]
+    placed: Sequence[EpisodeCard], calm: Sequence[EpisodeCard], without: frozenset[str]
 ) -> Iterator[FindingCard]:
     """Yield a card for each way in which the agent ended without an answer or a verdict: facts, no findings.
 
     Only for episodes that no grave finding explains.
     """
-    ended: dict[str, list[Placed]] = {}
+    ended: dict[str, list[EpisodeCard]] = {}
     for each in placed:
         if not any(finding.severity in ("harmful", "risky") for finding in each.findings):
             if (outcome := each.judged.outcome) in _ENDS:
@@ -176,9 +179,9 @@ def _calm_cards(
             _seen_text(alike, placed),
             cost_rows(example, calm),
             "" if name == _EXIT else HELPS[name],
-            f"#{example.card.anchor}",
-            example.card.command,
-            example.card.repeat,
+            f"#{example.anchor}",
+            example.command,
+            example.repeat,
             "agent",
             "the agent's code ended it" + (f"; {fault}" if fault else "")
             if name == _EXIT
@@ -192,7 +195,7 @@ def _calm_cards(
         )
 
 
-def outcome_text(outcome: str, example: Placed | None) -> Phrase:
+def outcome_text(outcome: str, example: EpisodeCard | None) -> Phrase:
     """Name an outcome, its meaning and the example's reason."""
     row = OUTCOMES[outcome]  # type: ignore[index]
     parts: list[str] = [f"{outcome.replace('_', ' ')}: {row.meaning}"]
@@ -217,8 +220,8 @@ def _is_scripted(trace: EpisodeTrace) -> bool:
     return started is not None and bool(models) and models <= scripted_links(started)
 
 
-def _seen_text(members: Sequence[Placed], placed: Sequence[Placed]) -> str:
-    episodes = {each.card.number: each for each in members}
+def _seen_text(members: Sequence[EpisodeCard], placed: Sequence[EpisodeCard]) -> str:
+    episodes = {each.number: each for each in members}
     if len(placed) == 1:
         return "in this episode"
     alike = members[0].row.setdefault("alike", [])
@@ -232,80 +235,80 @@ def _seen_text(members: Sequence[Placed], placed: Sequence[Placed]) -> str:
     return Phrase(*parts)
 
 
-def further(members: Sequence[Placed]) -> list[tuple[str, str]]:
+def further(members: Sequence[EpisodeCard]) -> list[tuple[str, str]]:
     """Return number and link of the episodes after the first, each once."""
-    episodes = list({each.card.number: each for each in members}.values())
-    return [
-        (each.figure(each.card.number, "number"), f"#{each.card.anchor}")
-        for each in episodes[1 : _MAX_ALSO + 1]
-    ]
+    episodes = list({each.number: each for each in members}.values())
+    return [(each.figure(each.number, "number"), f"#{each.anchor}") for each in episodes[1 : _MAX_ALSO + 1]]
 
 
-def finding_anchor(example: Placed, evidence: str) -> str:
+def finding_anchor(example: EpisodeCard, evidence: str) -> str:
     """Return the anchor of the finding's first event, or of the episode."""
     id = bare_id(evidence)
-    links = [href for line in example.card.findings for name, href in line.evidence if name == id]
-    return links[0].removeprefix("#") if links else example.card.anchor
+    links = [href for each in example.findings for name, href in example.evidence(each) if name == id]
+    return links[0].removeprefix("#") if links else example.anchor
 
 
-def finding_call(placed: Placed, evidence: Sequence[str]) -> str:
+def finding_call(placed: EpisodeCard, evidence: Sequence[str]) -> str:
     """Return link and name of the first request in the evidence; empty without one."""
     request = placed.trace.first_request_in(evidence)
     return f"{request.link_name}: {masked(request.name)}" if request is not None else ""
 
 
-def evidence_anchor(example: Placed, evidence: Sequence[str]) -> str:
+def evidence_anchor(example: EpisodeCard, evidence: Sequence[str]) -> str:
     """Return the anchor of the first event in the evidence that is a request, or of the episode."""
     id = next((id for id in evidence if example.trace.requests_in([id])), "")
-    return event_anchor(example.card.number, id) if id else example.card.anchor
+    return event_anchor(example.number, id) if id else example.anchor
 
 
-def example_text(members: Sequence[Placed]) -> Phrase:
+def example_text(members: Sequence[EpisodeCard]) -> Phrase:
     """Name the first episode by number and prompt, and the longest one if it is another."""
-    first, longest = members[0], max(members, key=lambda each: each.card.seconds)
-    parts: list[str] = ["episode ", first.figure(first.card.number, "number")]
-    parts += [": “", first.figure(first.card.title, "title"), "”"]
+    first, longest = members[0], max(members, key=lambda each: each.seconds)
+    parts: list[str] = ["episode ", first.figure(first.number, "number")]
+    parts += [": “", first.figure(first.title, "title"), "”"]
     if longest is not first:
-        seconds = longest.figure(f"{longest.card.seconds:.2f} s", "seconds")
-        parts += ["; the longest is episode ", longest.figure(longest.card.number, "number"), ", ", seconds]
+        seconds = longest.figure(f"{longest.seconds:.2f} s", "seconds")
+        parts += ["; the longest is episode ", longest.figure(longest.number, "number"), ", ", seconds]
     return Phrase(*parts)
 
 
-def episode_text(example: Placed) -> str:
-    return example.figure(f"episode {example.card.number}", "number")
+def episode_text(example: EpisodeCard) -> str:
+    return example.figure(f"episode {example.number}", "number")
 
 
 def effect_of(
-    rule: str, evidence: Sequence[str], alike: Sequence[tuple[Placed, Placed | None]], where: str = ""
+    rule: str,
+    evidence: Sequence[str],
+    alike: Sequence[tuple[EpisodeCard, EpisodeCard | None]],
+    where: str = "",
 ) -> Phrase:
     """Say how many writes of the evidence's call were executed too often, in all episodes alike.
 
     ``alike``: each with its control; the first one has this evidence.
     """
     call = finding_call(alike[0][0], evidence)
-    episodes = {each.card.number: (each, control) for each, control in alike}.values()
+    episodes = {each.number: (each, control) for each, control in alike}.values()
     members = [(each, _evidence(each, rule, call), control) for each, control in episodes]
     return effect_text(rule, members, where)
 
 
-def _evidence(placed: Placed, rule: str, call: str) -> list[str]:
+def _evidence(placed: EpisodeCard, rule: str, call: str) -> list[str]:
     alike = [each for each in placed.findings if each.rule == rule]
     return [id for each in alike if finding_call(placed, each.evidence) == call for id in each.evidence]
 
 
-def injected_text(example: Placed, evidence: Sequence[str]) -> str:
+def injected_text(example: EpisodeCard, evidence: Sequence[str]) -> str:
     """Say which faults the lab injected into which calls: those of the evidence, else all; maybe empty."""
     pairs = [f"{fault} into {place}" for fault, place in _injected(example, evidence)]
     return f"the lab injected {', '.join(dict.fromkeys(pairs))}" if pairs else ""
 
 
-def where_text(example: Placed, evidence: Sequence[str]) -> str:
+def where_text(example: EpisodeCard, evidence: Sequence[str]) -> str:
     """Name the calls or connections that the lab faulted, else the first call of the evidence."""
     places = dict.fromkeys(place for _, place in _injected(example, evidence))
     return ", ".join(list(places)[:_MAX_PLACES]) or finding_call(example, evidence)
 
 
-def _injected(example: Placed, evidence: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _injected(example: EpisodeCard, evidence: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield each injected fault and its place, of the evidence's requests if it has faulted ones."""
     faulted = [request for request in example.trace.requests if request.injected]
     for request in causing_requests(example, evidence) or faulted:
@@ -323,7 +326,7 @@ def culprit_text(card: FindingCard, agent: str = "") -> list[str]:
     return [*parts, *who, card.sentence or card.text]
 
 
-def causing_requests(placed: Placed, evidence: Sequence[str]) -> list[Request]:
+def causing_requests(placed: EpisodeCard, evidence: Sequence[str]) -> list[Request]:
     """Return the faulted requests of a finding's evidence, by which the lab may have caused it.
 
     The last of several is what the agent did then: its fault came too late.
@@ -338,7 +341,7 @@ def helps_text(rule: str, layers: Sequence[Layer]) -> str:
     return HELPS.get("hasty_retry by the model" if rule == "hasty_retry" and "model" in layers else rule, "")
 
 
-def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str:
+def who_text(actor: str, layers: Sequence[Layer], example: EpisodeCard | None) -> str:
     """Say who acted, and who injected the fault."""
     model = _SCRIPTED if example is not None and _is_scripted(example.trace) else "model"
     is_layer = actor == _SCRIPTED or actor in _ACTOR_OF_LAYER.values()
@@ -350,16 +353,16 @@ def who_text(actor: str, layers: Sequence[Layer], example: Placed | None) -> str
     who = (repeated_text(layers, model) if is_layer else "") or _WHO_OF_ACTOR.get(actor, "").format(
         model=which
     )
-    faults = ", ".join(example.card.faults) if example is not None else ""
+    faults = ", ".join(example.faults) if example is not None else ""
     return f"{who}; the lab injected {faults}" if who and faults else who
 
 
-def reply_texts(example: Placed, rule: str, evidence: Sequence[str]) -> list[str]:
+def reply_texts(example: EpisodeCard, rule: str, evidence: Sequence[str]) -> list[str]:
     """Return what the upstream replied to each request of a repeated write, shortened; else nothing."""
     if rule not in WRITES:
         return []
-    anchors = [event_anchor(example.card.number, id) for id in evidence]
-    nodes = {node.anchor: node for node in _all_nodes(example.card.nodes)}
+    anchors = [event_anchor(example.number, id) for id in evidence]
+    nodes = {node.anchor: node for node in _all_nodes(example.nodes)}
     texts = []
     for node in (nodes[anchor] for anchor in anchors if anchor in nodes):
         reply = next((child.line.text for child in node.children if child.line.kind == "got"), "")
@@ -369,16 +372,14 @@ def reply_texts(example: Placed, rule: str, evidence: Sequence[str]) -> list[str
     return texts
 
 
-def changed_replies(example: Placed, evidence: Sequence[str]) -> list[Node]:
+def changed_replies(example: EpisodeCard, evidence: Sequence[str]) -> list[Node]:
     """Return the requests of the evidence whose reply the lab changed, else the first such one of all.
 
     Their sides are cut to the lines around the difference.
     """
-    anchors = {event_anchor(example.card.number, id) for id in evidence}
+    anchors = {event_anchor(example.number, id) for id in evidence}
     changed = [
-        replace(node, sides=node.sides.near_difference())
-        for node in _all_nodes(example.card.nodes)
-        if node.sides
+        replace(node, sides=node.sides.near_difference()) for node in _all_nodes(example.nodes) if node.sides
     ]
     of_evidence = [node for node in changed if not anchors.isdisjoint((node.anchor, *node.others))]
     return of_evidence[:_MAX_CHANGED] or changed[:1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +11,13 @@ from markupsafe import Markup
 
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.experiments.recorded import RecordedArm
-from wirefault.history.events import EpisodeJudged
-from wirefault.history.judged_events import Finding, Severity
+from wirefault.history.judged_events import Severity
 from wirefault.judging.ending import FINE, FOUND
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.summary import Summary
-from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.next_command import episode_command, repeat_command
-from wirefault.report.page.episode import EpisodeCard, Node, RecordedEpisode, episode_card
+from wirefault.report.page.episode import EpisodeCard, Node
 from wirefault.report.page.figures import episode_figures
-from wirefault.report.page.phrase import Figure
 
 Tone = Literal["good", "bad", "risk", "open"]
 WORDS: Mapping[Severity, str] = {"harmful": "HARM", "risky": "RISK", "wasteful": "WASTE", "note": "note"}
@@ -196,7 +192,7 @@ class Episodes:
     summaries: dict[str, Summary] = field(default_factory=dict)
     """By arm."""
 
-    def add_arm(self, arm: RecordedArm, *, shown_arm: str = "") -> list[Placed]:
+    def add_arm(self, arm: RecordedArm, *, shown_arm: str = "") -> list[EpisodeCard]:
         """Add the last run of each episode of an arm. ``shown_arm``: the arm's name in commands."""
         latest, self.summaries[arm.name] = judged_episodes(arm)
         name = "" if arm.name == PLAIN_RUN else arm.name
@@ -207,85 +203,34 @@ class Episodes:
 
     def add(
         self,
-        episode: RecordedEpisode,
+        episode: JudgedEpisode,
         *,
         arm: str = "",
         shown_arm: str = "",
         recording_id: str = "",
-        word: str = "",
-        tone: str = "",
-        title: str = "",
-    ) -> Placed:
-        """Add one episode. ``word``, ``tone``, ``title``: in place of its outcome and prompt.
+        answer: tuple[str, str, str] | None = None,
+    ) -> EpisodeCard:
+        """Add one episode. ``answer``: see ``EpisodeCard``.
 
         ``recording_id``: where it is recorded, if not with the others.
         """
         number, key = len(self.cards) + 1, episode.judged.episode
         recording_id = recording_id or self.recording_id
-        card = episode_card(
-            number,
-            episode,
-            arm=arm,
-            command=episode_command(recording_id, key, self.logs, arm=shown_arm),
-            repeat=repeat_command(recording_id, key, self.logs, arm=shown_arm),
-            word=word,
-            tone=tone,
-            title=title,
-        )
+        command = episode_command(recording_id, key, self.logs, arm=shown_arm)
+        repeat = repeat_command(recording_id, key, self.logs, arm=shown_arm)
+        row = {"number": number, "title": "", **episode_figures(arm, episode)}
+        card = EpisodeCard(number, arm, episode, row, command, repeat, answer)
+        row["title"] = card.title
         self.cards.append(card)
-        self.rows.append({"number": number, "title": card.title, **episode_figures(arm, episode)})
-        return Placed(card, episode, self.rows[-1])
+        self.rows.append(row)
+        return card
 
 
-@dataclass(frozen=True)
-class Placed:
-    """An episode with its card."""
-
-    card: EpisodeCard
-    episode: RecordedEpisode
-    row: dict[str, Any]
-    """Its figures as data."""
-
-    def figure(self, text: object, *path: str | int) -> Figure:
-        """Return a figure of the episode. ``path``: its place below the episode's figures."""
-        return Figure(text, "figures", "episodes", self.card.number - 1, *path)
-
-    @property
-    def trace(self) -> EpisodeTrace:
-        return self.episode.trace
-
-    @property
-    def judged(self) -> EpisodeJudged:
-        return self.episode.judged
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        return self.episode.findings
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether its outcome counts: not without an oracle, and not after a failure of the lab."""
-        return OUTCOMES[self.judged.outcome].in_rate
-
-    @property
-    def exit_text(self) -> str:
-        """``exit code 1`` of a command that failed; empty for any other end."""
-        end = self.trace.ends[-1].event if self.trace.ends else None
-        if end is None or not end.exited_with_reason:
-            return ""
-        return (end.error or "").partition(":")[0].removeprefix("it ended with ")
-
-
-def judged_episodes(arm: RecordedArm) -> tuple[dict[str, RecordedEpisode], Summary]:
+def judged_episodes(arm: RecordedArm) -> tuple[dict[str, JudgedEpisode], Summary]:
     """Return the last run of each episode of an arm, by its key, and the arm's summary."""
-    latest: dict[str, RecordedEpisode] = {}
-    for run_id, judgement in arm.judgements.items():
-        findings: dict[str, list[Finding]] = defaultdict(list)
-        for finding in judgement.findings:
-            findings[finding.episode].append(finding)
-        for judged in judgement.episodes:
-            key = judged.episode
-            latest[key] = RecordedEpisode(run_id, judgement.traces[key], judged, findings[key])
+    latest: dict[str, JudgedEpisode] = {}
+    for judgement in arm.judgements.values():
+        latest |= judgement.by_episode
     return latest, arm.summary
 
 
@@ -293,15 +238,15 @@ def count_text(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def first_to_open(cards: Sequence[FindingCard], placed: Sequence[Placed]) -> int:
+def first_to_open(cards: Sequence[FindingCard], placed: Sequence[EpisodeCard]) -> int:
     """Return the number of the episode that a reader needs first: of the worst card, else one with a fault.
 
     0 without episodes.
     """
-    anchors = {each.card.anchor: each.card.number for each in placed}
+    anchors = {each.anchor: each.number for each in placed}
     for card in cards:
         number = anchors.get("/".join(card.href.removeprefix("#").split("/")[:2]))
         if number:
             return number
-    faulted = (each.card.number for each in placed if each.card.faults)
-    return next(faulted, placed[0].card.number if placed else 0)
+    faulted = (each.number for each in placed if each.faults)
+    return next(faulted, placed[0].number if placed else 0)

@@ -23,7 +23,7 @@ from wirefault.report.page.charts import (
     reached_text,
     request_table,
 )
-from wirefault.report.page.episode import event_anchor
+from wirefault.report.page.episode import EpisodeCard, event_anchor
 from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, link_figures, reached_figures
 from wirefault.report.page.findings import causing_requests, culprit_text, finding_cards
 from wirefault.report.page.parts import (
@@ -34,7 +34,6 @@ from wirefault.report.page.parts import (
     FindingCard,
     Matrix,
     PageContent,
-    Placed,
     Tone,
     count_text,
     first_to_open,
@@ -53,7 +52,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
     episodes = Episodes(arm.logs, recording.id)
     placed = episodes.add_arm(arm)
     summary = episodes.summaries[arm.name]
-    calm = [each for each in placed if not each.card.faults]
+    calm = [each for each in placed if not each.faults]
     cards = finding_cards(placed, calm)
     verdict, tone = _run_verdict(summary, placed)
     reached = reached_figures(summary, [each.episode for each in placed])
@@ -85,7 +84,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
     )
 
 
-def _run_verdict(summary: Summary, placed: Sequence[Placed]) -> tuple[str, Tone]:
+def _run_verdict(summary: Summary, placed: Sequence[EpisodeCard]) -> tuple[str, Tone]:
     """The run's word, and what limits it."""
     word = run_word(summary)
     if word in FOUND.values():
@@ -105,12 +104,12 @@ def _run_verdict(summary: Summary, placed: Sequence[Placed]) -> tuple[str, Tone]
     return Phrase(*parts), "good" if summary.episodes and word == FINE else "open"
 
 
-def _no_outcome(placed: Sequence[Placed]) -> str:
+def _no_outcome(placed: Sequence[EpisodeCard]) -> str:
     without = all("no oracle" in each.judged.why for each in placed)
     return "no prompt has an oracle" if without else "no episode has an outcome"
 
 
-def _failed_text(placed: Sequence[Placed]) -> str:
+def _failed_text(placed: Sequence[EpisodeCard]) -> str:
     """Name the exit code of the first command that failed; empty for none."""
     failed = next((each for each in placed if each.exit_text), None)
     if failed is None:
@@ -118,7 +117,7 @@ def _failed_text(placed: Sequence[Placed]) -> str:
     return Phrase("the agent failed with ", failed.figure(failed.exit_text, "why"))
 
 
-def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[FindingCard]) -> str:
+def _run_sentence(summary: Summary, placed: Sequence[EpisodeCard], cards: Sequence[FindingCard]) -> str:
     n = len(placed)
     if failure := summary.lab_failed_because or summary.servers_failed_because:
         return failure
@@ -159,18 +158,16 @@ def _run_sentence(summary: Summary, placed: Sequence[Placed], cards: Sequence[Fi
     return capitalised(Phrase(*parts, "."))
 
 
-def _failed_episodes(placed: Sequence[Placed]) -> Iterator[str]:
+def _failed_episodes(placed: Sequence[EpisodeCard]) -> Iterator[str]:
     """Yield the judged episodes that did not succeed, linked, by their outcome."""
     failed = [each for each in placed if each.is_judged and each.judged.outcome != "success"]
-    by_outcome: dict[str, list[Placed]] = defaultdict(list)
+    by_outcome: dict[str, list[EpisodeCard]] = defaultdict(list)
     for each in failed[:_MAX_NAMED]:
         by_outcome[each.judged.outcome].append(each)
     lists: list[str] = []
     for outcome, episodes in by_outcome.items():
         row = OUTCOMES[outcome]  # type: ignore[index]
-        numbers = [
-            each.figure(each.card.number, "number").linked(f"#{each.card.anchor}") for each in episodes
-        ]
+        numbers = [each.figure(each.number, "number").linked(f"#{each.anchor}") for each in episodes]
         noun = "episode " if len(episodes) == 1 else "episodes "
         lists.append(
             Phrase(noun, joined(", ", [*numbers]), f" ({row.name.replace('_', ' ')}: {row.meaning})")
@@ -181,11 +178,11 @@ def _failed_episodes(placed: Sequence[Placed]) -> Iterator[str]:
         yield " and more, which the filter by outcome lists"
 
 
-def _has_finding(placed: Placed) -> bool:
+def _has_finding(placed: EpisodeCard) -> bool:
     return any(finding.severity in ("harmful", "risky") for finding in placed.findings)
 
 
-def _judged_part(placed: Sequence[Placed]) -> list[str]:
+def _judged_part(placed: Sequence[EpisodeCard]) -> list[str]:
     """Say which rate is ruled out by the episodes that were judged, and why others were not."""
     parts: list[str] = []
     judged = sum(each.is_judged for each in placed)
@@ -234,7 +231,7 @@ def _tested_text(summary: Summary) -> Phrase:
     return Phrase(own, Figure(summary.subject, *_ARM, "subject"))
 
 
-def _fault_matrix(placed: Sequence[Placed]) -> Matrix | None:
+def _fault_matrix(placed: Sequence[EpisodeCard]) -> Matrix | None:
     """Faults by the calls that they acted on: the worst finding that they may explain, or outcome.
 
     ``fine`` only for a success. A toxic acts on the connections of its link, not on one call.
@@ -253,7 +250,7 @@ def _fault_matrix(placed: Sequence[Placed]) -> Matrix | None:
     return Matrix("Faults by call", "fault", list(columns), rows) if rows else None
 
 
-def _acted(placed: Placed) -> Iterator[tuple[str, str, str]]:
+def _acted(placed: EpisodeCard) -> Iterator[tuple[str, str, str]]:
     """Yield each fault that acted, the name of its call, and the event of that."""
     for request in placed.trace.requests:
         for fault in request.injected:
@@ -264,16 +261,16 @@ def _acted(placed: Placed) -> Iterator[tuple[str, str, str]]:
             yield f"toxic {record.kind}", f"{record.link}: connections", ""
 
 
-def _may_explain(placed: Placed, event: str, evidence: Sequence[str]) -> bool:
+def _may_explain(placed: EpisodeCard, event: str, evidence: Sequence[str]) -> bool:
     """Return whether the fault on that request may have caused the finding; always if it is the only one."""
     causes = causing_requests(placed, evidence)
     return not event or not causes or any(event in request.ids for request in causes)
 
 
-def _matrix_cell(placed: Placed, event: str) -> tuple[int, Cell]:
+def _matrix_cell(placed: EpisodeCard, event: str) -> tuple[int, Cell]:
     """Return the cell of an episode and its rank, 0 for the worst: a finding, else what its outcome says."""
-    card, row = placed.card, OUTCOMES[placed.judged.outcome]
-    href = f"#{event_anchor(card.number, event) if event else card.anchor}"
+    row = OUTCOMES[placed.judged.outcome]
+    href = f"#{event_anchor(placed.number, event) if event else placed.anchor}"
     severities: list[Severity] = [
         finding.severity for finding in placed.findings if _may_explain(placed, event, finding.evidence)
     ]

@@ -26,6 +26,7 @@ from wirefault.report.page.charts import (
     reached_text,
     request_table,
 )
+from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.figures import arm_figures, link_figures, reached_figures
 from wirefault.report.page.findings import finding_cards
 from wirefault.report.page.parts import (
@@ -34,7 +35,6 @@ from wirefault.report.page.parts import (
     Episodes,
     Matrix,
     PageContent,
-    Placed,
     Table,
     Tone,
     count_text,
@@ -397,7 +397,7 @@ def _failed_of(failed: int, judged: int, at: tuple[str, str, int]) -> Phrase:
 
 
 def _set_figures(
-    saved: SavedExperiment, result: SearchResult, by_arm: Mapping[str, Sequence[Placed]]
+    saved: SavedExperiment, result: SearchResult, by_arm: Mapping[str, Sequence[EpisodeCard]]
 ) -> list[dict[str, Any]]:
     """Return each set of faults that was tried: its episodes, and how many failed."""
     terms = saved.plan.search["terms"]
@@ -427,7 +427,7 @@ def _has_failed(outcome: str, failures: Sequence[str]) -> bool:
 
 
 def _set_matrix(
-    saved: SavedExperiment, sets: Sequence[Mapping[str, Any]], by_arm: Mapping[str, Sequence[Placed]]
+    saved: SavedExperiment, sets: Sequence[Mapping[str, Any]], by_arm: Mapping[str, Sequence[EpisodeCard]]
 ) -> Matrix | None:
     """A row for each set, a column for each fault; then how many of its episodes failed."""
     if not sets:
@@ -448,7 +448,7 @@ def _set_matrix(
             " of ",
             Figure(row["n"], "figures", "sets", place, "n"),
         )
-        cells.append(Cell(count, "plain", f"#{link.card.anchor}" if link else ""))
+        cells.append(Cell(count, "plain", f"#{link.anchor}" if link else ""))
         word, tone = {
             True: ("fails", "harmful"),
             False: ("passes", "fine"),
