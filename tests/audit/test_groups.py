@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from wirefault.audit.answers import Answer, FaultedRun, Seen
+from wirefault.audit.answers import Answer, FaultedRun
 from wirefault.audit.calls import Call, CallKey
 from wirefault.audit.groups import asked_text, finding_groups
 from wirefault.audit.question import QUESTIONS, Ask, Question, plan_asks
-from wirefault.history.judged_events import Severity
+from wirefault.history.judged_events import Finding, Severity
 from wirefault.report.audit import print_answer
 
 ORDER = Call(CallKey("shop", "POST /orders"), 1, "write", {})
@@ -23,7 +23,7 @@ MAIL = Call(CallKey("mail", "POST /mails"), 1, "write", {})
 def answer(
     id: str, question: str, call: Call, text: str, severity: Severity = "harmful", runs: int = 2
 ) -> Answer:
-    seen = Seen("write_repeated", severity, text, ())
+    seen = Finding("write_repeated", severity, text)
     return Answer(Ask(id, QUESTIONS[question], call), (FaultedRun("r", "finding", (seen,)),) * runs)
 
 

@@ -17,13 +17,14 @@ from tests.judging.findings import test_streams as streams
 from tests.judging.findings.traced import CRM, MODEL, SHOP, lost, model_request, request
 from tests.judging.oracle.histories import armed, ended, fault_met, healed, run_finished, run_started, started
 from tests.support import replace
-from wirefault.audit.answers import CleanRuns, RunView, read_faulted, read_run
+from wirefault.audit.answers import CleanRuns, read_faulted, read_run
 from wirefault.audit.question import QUESTIONS, Ask
 from wirefault.experiments.facts import judged_run
 from wirefault.history.events import Event
 from wirefault.history.judged_events import Severity
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.rules import RULES
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.summary import summarise
 from wirefault.wiring.links import Links
 from wirefault.wiring.write_requests import Corrections
@@ -159,8 +160,8 @@ def by_exec(row: Row) -> list[Finding]:
 
 
 def by_audit(row: Row, corrections: Corrections) -> list[Finding]:
-    def view(name: str, *events: Event) -> RunView:
-        return read_run(name, judged_run(name, history(*events, prompt=row.prompt)), corrections)
+    def view(name: str, *events: Event) -> JudgedEpisode:
+        return read_run(judged_run(name, history(*events, prompt=row.prompt)), corrections)
 
     clean = CleanRuns([view(name, READY, *row.clean) for name in ("clean", "clean.r2")])
     assert not clean.problem

@@ -19,13 +19,12 @@ from wirefault.audit.question import Ask
 from wirefault.audit.refused_writes import attempt_text, refusal, refused_writes
 from wirefault.gateway.answered_writes import NOT_RECORDED
 from wirefault.history.events import (
-    EpisodeJudged,
     Exchange,
     InterceptionFailed,
     PipeServer,
     WentPastLab,
 )
-from wirefault.history.judged_events import SEVERITIES, Severity
+from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
 from wirefault.judging.findings.differences import (
     EXTRA_WRITES,
@@ -38,7 +37,7 @@ from wirefault.judging.findings.differences import (
 from wirefault.judging.findings.finding import times
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.judge import RunJudgement, judge_trace, recorded_judgements
+from wirefault.judging.judge import JudgedEpisode, RunJudgement, judge_trace, recorded_judgements
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import SentCount, sent_as_often, sent_counts, writes_in
 from wirefault.wiring.links import Link
@@ -51,37 +50,25 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _CONTROL = re.compile(r"\bin each of (\d+) control episodes\b")
 
 
-@dataclass(frozen=True)
-class RunView:
-    """One run of the agent, with its writes declared."""
-
-    run_id: str
-    trace: EpisodeTrace
-    judged: EpisodeJudged
-    calls: Sequence[Call]
-    conduct: Conduct | None
-
-    @property
-    def seconds(self) -> float:
-        end = self.trace.end_of(1)
-        return end.event.ms / 1000 if end else 0.0
-
-    @property
-    def requests(self) -> int:
-        return len(self.trace.exchanges)
-
-
-def read_run(run_id: str, run: RunJudgement, corrections: Corrections) -> RunView:
-    """Read a run with one episode. Raises ``ValueError`` if it has not begun."""
+def read_run(run: RunJudgement, corrections: Corrections) -> JudgedEpisode:
+    """Read a run with one episode, its writes declared. Raises ``ValueError`` if it has not begun."""
     [trace] = [trace for trace in run.traces.values() if trace.episode]
     known = recorded_judgements(trace.records)
     if corrected := _corrected_links(trace, corrections):
         known, started = {}, structs.replace(run.started, links=corrected)
         [trace] = traces_of([("", started), *trace.records])
     judged = known.get(trace.episode) or judge_trace(trace)
-    repeats = [finding for finding in judged.findings if finding.rule == WRITE_REPEATED.name]
-    conduct = conduct_in(trace, [id for finding in repeats for id in finding.evidence])
-    return RunView(run_id, trace, judged, calls_in(trace), conduct)
+    return JudgedEpisode(trace, judged, judged.findings)
+
+
+def conduct_of(run: JudgedEpisode) -> Conduct | None:
+    repeats = [finding for finding in run.findings if finding.rule == WRITE_REPEATED.name]
+    return conduct_in(run.trace, [id for finding in repeats for id in finding.evidence])
+
+
+def _seconds(run: JudgedEpisode) -> float:
+    end = run.trace.end_of(1)
+    return end.event.ms / 1000 if end else 0.0
 
 
 def _corrected_links(trace: EpisodeTrace, corrections: Corrections) -> list[Link]:
@@ -115,15 +102,15 @@ def _declaring(link: Link, writes: tuple[str, ...]) -> Link:
 class CleanRuns:
     """The runs without faults, and what they show."""
 
-    runs: Sequence[RunView]
+    runs: Sequence[JudgedEpisode]
 
-    @property
+    @cached_property
     def calls(self) -> Sequence[Call]:
-        return self.runs[0].calls
+        return calls_in(self.runs[0].trace)
 
-    @property
+    @cached_property
     def conducts(self) -> list[Conduct]:
-        return [run.conduct for run in self.runs if run.conduct is not None]
+        return [conduct for run in self.runs if (conduct := conduct_of(run)) is not None]
 
     @property
     def problem(self) -> str:
@@ -134,16 +121,17 @@ class CleanRuns:
                 return "the command did not end"
             if run.judged.outcome == "invalid":
                 return run.judged.why or "the lab failed"
-            if run.conduct is None:
-                return f"the command was still running after {run.seconds:.0f} s"
-            if run.conduct.exit:
-                return f"the command fails without any fault: {end.event.error or run.conduct.exit}"
+            conduct = conduct_of(run)
+            if conduct is None:
+                return f"the command was still running after {_seconds(run):.0f} s"
+            if conduct.exit:
+                return f"the command fails without any fault: {end.event.error or conduct.exit}"
         return ""
 
     @property
     def varies(self) -> str:
         """A sentence about the call that differs between the runs; empty if none does."""
-        return varying_call([run.calls for run in self.runs])
+        return varying_call([calls_in(run.trace) for run in self.runs])
 
     @property
     def incomparable(self) -> str:
@@ -160,7 +148,7 @@ class CleanRuns:
 
     @property
     def seconds(self) -> float:
-        return max(run.seconds for run in self.runs)
+        return max(map(_seconds, self.runs))
 
     @property
     def unreachable(self) -> list[str]:
@@ -194,22 +182,12 @@ class CleanRuns:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One finding in one run."""
-
-    rule: str
-    severity: Severity
-    text: str
-    evidence: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class FaultedRun:
     """One run with a fault, compared with the clean runs."""
 
     run_id: str
     status: Status
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[Finding, ...] = ()
     why: str = ""
     """Why it is unknown."""
     another_way: bool = False
@@ -221,12 +199,13 @@ class FaultedRun:
     """How it differed from the clean run, without known harm."""
 
 
-def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
+def read_faulted(run: JudgedEpisode, ask: Ask, clean: CleanRuns) -> FaultedRun:
     """Compare a run that had the question's fault with the clean runs."""
-    more = run.requests - clean.runs[0].requests
+    seconds, calls, conduct = _seconds(run), calls_in(run.trace), conduct_of(run)
+    more = len(run.trace.exchanges) - len(clean.runs[0].trace.exchanges)
 
     def unknown(why: str, *, another_way: bool = False) -> FaultedRun:
-        return FaultedRun(run.run_id, "unknown", (), why, another_way, run.seconds, more)
+        return FaultedRun(run.run_id, "unknown", (), why, another_way, seconds, more)
 
     refused = refused_writes(run.trace)
     if run.judged.outcome == "invalid" and not refused:
@@ -234,28 +213,28 @@ def read_faulted(run: RunView, ask: Ask, clean: CleanRuns) -> FaultedRun:
     records = [record for record in run.judged.faults if record.entry == ask.id]
     injected = [record for record in records if record.reached("injected")]
     if not injected:
-        if not same_way(run.calls, clean.calls, ask.call):
+        if not same_way(calls, clean.calls, ask.call):
             return unknown("the agent took another way before the fault", another_way=True)
         reasons = sorted({record.why_not.replace("_", " ") for record in records if record.why_not})
         return unknown(f"the fault was not injected: {', '.join(reasons) or 'the call did not come'}")
-    if not same_way(run.calls, clean.calls, ask.call):
+    if not same_way(calls, clean.calls, ask.call):
         return unknown("the agent took another way before the fault", another_way=True)
-    seen = tuple(_seen(run, ask, clean))
+    seen = tuple(_seen(run, conduct, ask, clean))
     if refused:
-        seen = tuple(_seen_before(run, seen, refused[0].start)) or _attempted(run, refused[0], clean)
+        seen = tuple(_seen_before(run, seen, refused[0].start)) or _attempted(run, conduct, refused[0], clean)
         if not seen:
             return unknown(refusal(run.trace, refused[0]))
     if seen:
-        return FaultedRun(run.run_id, "finding", seen, "", False, run.seconds, more)
-    if run.conduct is None:
-        return unknown(f"it was still running after {run.seconds:.0f} s")
+        return FaultedRun(run.run_id, "finding", seen, "", False, seconds, more)
+    if conduct is None:
+        return unknown(f"it was still running after {seconds:.0f} s")
     if clean.incomparable:
         return unknown(clean.incomparable)
-    note = run_note(run, clean) or _planted(run, ask) or _executed_twice(run)
-    return FaultedRun(run.run_id, "fine", (), "", False, run.seconds, more, note)
+    note = run_note(conduct, clean) or _planted(run, calls, conduct, ask) or _executed_twice(run)
+    return FaultedRun(run.run_id, "fine", (), "", False, seconds, more, note)
 
 
-def _seen_before(run: RunView, seen: Iterable[Seen], moment: float) -> Iterator[Seen]:
+def _seen_before(run: JudgedEpisode, seen: Iterable[Finding], moment: float) -> Iterator[Finding]:
     """Yield the findings whose evidence was complete before Wirefault refused a write.
 
     Later ones may be about the refusal, which is not the agent's failure.
@@ -266,27 +245,29 @@ def _seen_before(run: RunView, seen: Iterable[Seen], moment: float) -> Iterator[
             yield each
 
 
-def _attempted(run: RunView, refused: Exchange, clean: CleanRuns) -> tuple[Seen, ...]:
+def _attempted(
+    run: JudgedEpisode, conduct: Conduct | None, refused: Exchange, clean: CleanRuns
+) -> tuple[Finding, ...]:
     """Return the finding about a further write to a server that the clean runs write to.
 
     Empty if it may replace a write that was not carried out, or if a repetition changes nothing more.
     """
     written = {call.key.link for call in clean.calls if call.kind == "write"}
     is_further = refused.link in written and refused.method not in IDEMPOTENT_METHODS
-    if run.conduct is None or clean.incomparable or not is_further or refused.error != NOT_RECORDED:
+    if conduct is None or clean.incomparable or not is_further or refused.error != NOT_RECORDED:
         return ()
-    if _not_carried_out(run.conduct, clean.conducts[0]):
+    if _not_carried_out(conduct, clean.conducts[0]):
         return ()
     text = f"{attempt_text(refused)}, never in the clean runs; Wirefault refused it"
     ids = [id for request in run.trace.requests if request.exchange is refused for id in request.ids]
-    return (Seen(EXTRA_WRITES.name, "risky", text, tuple(ids)),)
+    return (Finding(EXTRA_WRITES.name, "risky", text, evidence=tuple(ids)),)
 
 
-def run_note(run: RunView, clean_runs: CleanRuns) -> str:
+def run_note(conduct: Conduct | None, clean_runs: CleanRuns) -> str:
     """Say which of the clean runs' writes were not carried out, and how the run ended or what it answers."""
-    conduct, clean = run.conduct, clean_runs.conducts
     if conduct is None:
         return ""
+    clean = clean_runs.conducts
     ended = f"it {conduct.exit}" if conduct.exit else f"it answers {conduct.text!r}"
     if missing := _not_carried_out(conduct, clean[0]):
         return f"{missing}, and {ended}"
@@ -296,23 +277,21 @@ def run_note(run: RunView, clean_runs: CleanRuns) -> str:
     return f"in other words {ended}" if steady and not ends_alike(conduct, clean[0]) else ""
 
 
-def _planted(run: RunView, ask: Ask) -> str:
+def _planted(run: JudgedEpisode, calls: Sequence[Call], conduct: Conduct, ask: Ask) -> str:
     """Say that the answer has a planted figure, although a later reply of the run has the right one."""
-    if not ask.call.shared_field or run.conduct is None:
+    if not ask.call.shared_field:
         return ""
     faults = [fault for exchange in run.trace.exchanges for fault in exchange.faults]
     planted = next((fault.evidence for fault in faults if fault.id == ask.id and fault.injected), {})
     original, changed = (str(planted.get(name)) for name in ("original", "changed"))
-    numbers = set(_NUMBER.findall(run.conduct.text))
-    others = {
-        f"{value:g}" for call in run.calls if call.key != ask.call.key for value in call.figures.values()
-    }
+    numbers = set(_NUMBER.findall(conduct.text))
+    others = {f"{value:g}" for call in calls if call.key != ask.call.key for value in call.figures.values()}
     if changed in numbers and original not in numbers and f"{float(original):g}" in others:
         return f"it answers with the wrong {changed}, although a later reply has {original}"
     return ""
 
 
-def _executed_twice(run: RunView) -> str:
+def _executed_twice(run: JudgedEpisode) -> str:
     """Say that a server executed each of several deliveries of one request."""
     for write in writes_in(run.trace):
         executed = write.fates.count("executed")
@@ -338,28 +317,28 @@ def _not_carried_out(conduct: Conduct, clean: Conduct) -> str:
     return ""
 
 
-def _seen(run: RunView, ask: Ask, clean: CleanRuns) -> Iterable[Seen]:
+def _seen(run: JudgedEpisode, conduct: Conduct | None, ask: Ask, clean: CleanRuns) -> Iterable[Finding]:
     usual, once = clean.usual, not ask.question.lasting
     as_often = {id for count in sent_as_often(sent_counts(run.trace), clean.sends) for id in count.ids}
     seen = [
-        Seen(finding.rule, finding.severity, _in_words(finding.text, ask.call), finding.evidence)
+        structs.replace(finding, text=_in_words(finding.text, ask.call), episode="")
         for finding in run.judged.findings
         if finding.severity != "note"
         and (finding.rule, masked(finding.text)) not in usual
         and not (finding.rule in _SENT_AGAIN and as_often.intersection(finding.evidence))
     ]
-    if run.conduct is not None:
-        for difference in differences(run.conduct, clean.conducts):
+    if conduct is not None:
+        for difference in differences(conduct, clean.conducts):
             observation = difference.observation
             severity = observation.severity or difference.rule.severity
             if severity != "note" and (once or difference.rule is not ONE_FAILURE):
                 text = _in_words(observation.text, ask.call)
-                seen.append(Seen(difference.rule.name, severity, text, observation.evidence))
-        missing = _not_carried_out(run.conduct, clean.conducts[0])
-        how = ending(run.conduct, clean.conducts)
+                seen.append(Finding(difference.rule.name, severity, text, evidence=observation.evidence))
+        missing = _not_carried_out(conduct, clean.conducts[0])
+        how = ending(conduct, clean.conducts)
         if once and how and missing and not any(s.rule == ONE_FAILURE.name for s in seen):
             text = f"it happened once, {missing}, and {how}"
-            seen.append(Seen(ONE_FAILURE.name, ONE_FAILURE.severity, text, (run.conduct.end_id,)))
+            seen.append(Finding(ONE_FAILURE.name, ONE_FAILURE.severity, text, evidence=(conduct.end_id,)))
     return sorted(seen, key=lambda each: SEVERITIES.index(each.severity))
 
 
@@ -394,17 +373,17 @@ class Answer:
         return "unknown" if not statuses or "unknown" in statuses else "fine"
 
     @property
-    def worst(self) -> Seen | None:
+    def worst(self) -> Finding | None:
         """The most severe finding of any of its runs."""
         seen = [each for run in self.counted for each in run.seen]
         return min(seen, key=lambda each: SEVERITIES.index(each.severity), default=None)
 
     @property
-    def others(self) -> list[Seen]:
+    def others(self) -> list[Finding]:
         """Its other findings, one of each rule."""
         worst = self.worst
         rules = {worst.rule} if worst else set()
-        others: dict[str, Seen] = {}
+        others: dict[str, Finding] = {}
         for run in self.counted:
             for each in run.seen:
                 if each.rule not in rules:
@@ -412,7 +391,7 @@ class Answer:
         return list(others.values())
 
     @property
-    def seen(self) -> list[Seen]:
+    def seen(self) -> list[Finding]:
         """Its findings, one of each rule, the worst first."""
         return [self.worst, *self.others] if self.worst else []
 
@@ -441,12 +420,12 @@ class Answer:
         return next(iter([*of_rule, *self.counted]), None)
 
 
-def writes_by_host(views: Sequence[RunView]) -> Mapping[str, list[str]]:
+def writes_by_host(runs: Sequence[JudgedEpisode]) -> Mapping[str, list[str]]:
     """Return the names of the executed writes by the upstream that carried them out."""
     by_host: dict[str, dict[str, None]] = {}
-    for view in views:
-        for call in view.calls:
-            if call.kind == "write" and call.key.link in view.trace.links:
-                upstream = view.trace.links[call.key.link].upstream
+    for run in runs:
+        for call in calls_in(run.trace):
+            if call.kind == "write" and call.key.link in run.trace.links:
+                upstream = run.trace.links[call.key.link].upstream
                 by_host.setdefault(upstream, {})[call.key.name] = None
     return {upstream: list(names) for upstream, names in by_host.items()}

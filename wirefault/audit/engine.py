@@ -19,7 +19,6 @@ from wirefault.audit.answers import (
     Answer,
     CleanRuns,
     FaultedRun,
-    RunView,
     read_faulted,
     read_run,
     writes_by_host,
@@ -37,6 +36,7 @@ from wirefault.faults.sets.presets import canonical_text
 from wirefault.gateway.answered_writes import AnsweredWrites, WritesDocument, stays_here, without_secrets
 from wirefault.gateway.replayed_model import ReplayDocument
 from wirefault.history.reader import HistoryError
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
@@ -127,7 +127,7 @@ class _Audit:
         """Make the clean runs, and plan the questions."""
         result = self._result
         prompt = result.saved.plan.prompts[0]
-        views: list[RunView] = []
+        views: list[JudgedEpisode] = []
         for number in range(1, CLEAN_RUNS + 1):
             key = clean_key(number)
             recording = self._writes_document("record").dump() if number == 1 else ""
@@ -336,7 +336,7 @@ class _Audit:
 
     def _run(
         self, prompt: Prompt, lane: int, changes: Mapping[str, str | float] | None = None
-    ) -> RunView | None:
+    ) -> JudgedEpisode | None:
         """Run the agent once; None if the audit must end."""
         result = self._result
         [arm] = result.saved.plan.arms
@@ -365,16 +365,16 @@ class _Audit:
             return None
         try:
             judgement = saved.facts.judgement(run_id)
-            return self._noted(read_run(run_id, judgement, self._options.corrections))
+            return self._noted(read_run(judgement, self._options.corrections))
         except (HistoryError, OSError, ValueError) as error:
             self.code = self.code or LAB_FAILED
             result.problem = log.last_lines(1) or str(error)
             return None
 
-    def _noted(self, view: RunView) -> RunView:
+    def _noted(self, run: JudgedEpisode) -> JudgedEpisode:
         with self._lock:
-            self._result.exchanges += view.trace.exchanges
-        return view
+            self._result.exchanges += run.trace.exchanges
+        return run
 
 
 def _reset(command: str) -> str:

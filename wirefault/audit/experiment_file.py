@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
-from wirefault.audit.answers import Answer, CleanRuns, RunView, writes_by_host
+from wirefault.audit.answers import Answer, CleanRuns, writes_by_host
 from wirefault.audit.groups import finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.core.errors import InputError
@@ -21,6 +21,7 @@ from wirefault.core.yaml_text import dump_yaml
 from wirefault.history.judged_events import Severity
 from wirefault.history.logs import strip_control
 from wirefault.judging.findings.rules import RULES
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.wiring.links import Link
 from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.wiring import recorded_wiring
@@ -157,7 +158,7 @@ def _declared(link: Link, clean: CleanRuns) -> Link:
     return link if link.is_model else structs.replace(link, writes=tuple(sorted(names)), writes_declared=True)
 
 
-def _written(run: RunView, link: str) -> Iterator[str]:
+def _written(run: JudgedEpisode, link: str) -> Iterator[str]:
     for request in run.trace.requests:
         exchange = request.exchange
         if exchange is not None and exchange.link == link and request.is_write:

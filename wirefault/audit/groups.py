@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from wirefault.audit.answers import Answer, Seen
-from wirefault.history.judged_events import SEVERITIES
+from wirefault.audit.answers import Answer
+from wirefault.history.judged_events import SEVERITIES, Finding
 
 _DURATION = re.compile(r"\b(\d+(?:\.\d+)?) (ms|s)\b")
 
@@ -20,7 +20,7 @@ class FindingGroup:
     """At least one, each a finding."""
 
     @property
-    def worst(self) -> Seen:
+    def worst(self) -> Finding:
         worst = self.answers[0].worst
         assert worst is not None
         return worst
@@ -46,9 +46,9 @@ class FindingGroup:
         return sum(seen for seen, _ in pairs), sum(of for _, of in pairs)
 
     @property
-    def others(self) -> list[Seen]:
+    def others(self) -> list[Finding]:
         """Further findings of the same questions, one of each rule, the worst first."""
-        others: dict[str, Seen] = {}
+        others: dict[str, Finding] = {}
         for answer in self.answers:
             for each in answer.others:
                 others.setdefault(each.rule, each)

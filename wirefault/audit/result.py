@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from wirefault.audit.answers import Answer, CleanRuns, RunView, Seen, read_faulted, read_run
+from msgspec import structs
+
+from wirefault.audit.answers import Answer, CleanRuns, read_faulted, read_run
 from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, is_audit, load_options
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.spending import Prices, Spending, estimate, spending
@@ -15,6 +17,7 @@ from wirefault.history.events import Exchange
 from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, ending
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.wiring.write_requests import Corrections
 
 CLEAN_RUNS = 2
@@ -71,19 +74,19 @@ class AuditResult:
         return ending((each.worst.severity for each in self.answers if each.worst), fail_on, known=known)
 
 
-def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, RunView]:
+def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, JudgedEpisode]:
     """Return the complete runs of an audit, by their episodes."""
     [arm] = saved.plan.arms
-    views: dict[str, RunView] = {}
+    runs: dict[str, JudgedEpisode] = {}
     for run_id in saved.run_ids(arm):
         try:
             judgement = saved.facts.judgement(run_id)
-            view = read_run(run_id, judgement, corrections)
+            run = read_run(judgement, corrections)
         except (HistoryError, OSError, ValueError):  # killed at its beginning
             continue
         if judgement.finished is not None and judgement.finished.completed:
-            views[view.trace.episode] = view
-    return views
+            runs[run.trace.episode] = run
+    return runs
 
 
 class NoCleanRuns(InputError):
@@ -96,17 +99,17 @@ def read_audit(saved: SavedExperiment) -> AuditResult:
     Raises ``NoCleanRuns`` without clean runs, ``InputError`` if its options cannot be read.
     """
     options, result = load_options(saved), AuditResult(saved, code=0)
-    views = recorded_runs(saved, options.corrections)
+    recorded = recorded_runs(saved, options.corrections)
     keys = [clean_key(number) for number in range(1, CLEAN_RUNS + 1)]
-    if not all(key in views for key in keys):
+    if not all(key in recorded for key in keys):
         raise NoCleanRuns(f"{saved.experiment_id}: its clean runs did not complete")
-    clean = result.clean = CleanRuns([views[key] for key in keys])
+    clean = result.clean = CleanRuns([recorded[key] for key in keys])
     result.patience = options.patience_after(clean)
     result.asks = list(plan_asks(options.chosen, clean.calls))
     for ask in result.asks:
-        runs = [views[key] for number in (1, 2, 3) if (key := question_key(ask, number)) in views]
+        runs = [recorded[key] for number in (1, 2, 3) if (key := question_key(ask, number)) in recorded]
         if runs:
-            answered = tuple(read_faulted(view, ask, clean) for view in runs)
+            answered = tuple(read_faulted(run, ask, clean) for run in runs)
             result.answers.append(Answer(ask, answered))
     return result
 
@@ -144,7 +147,7 @@ def answer_findings(saved: SavedExperiment) -> list[Finding]:
     ]
 
 
-def _place(answer: Answer, seen: Seen) -> int:
+def _place(answer: Answer, seen: Finding) -> int:
     return next(place for place, run in enumerate(answer.runs) if seen in run.seen)
 
 
@@ -156,12 +159,12 @@ def recorded_ending(saved: SavedExperiment, fail_on: FailOn) -> int:
         return UNKNOWN
 
 
-def as_finding(seen: Seen, ask: Ask, episode: str) -> Finding:
+def as_finding(seen: Finding, ask: Ask, episode: str) -> Finding:
     """Return it as a finding of a run, whose sentence names the call."""
     is_about_call = seen.text.startswith("it ") and not seen.text.startswith("it happened once")
     text = f"{ask.call.text} {seen.text[3:]}" if is_about_call else seen.text
     evidence = tuple(id.rpartition("/")[2] for id in seen.evidence)
-    return Finding(seen.rule, seen.severity, text, episode, evidence)
+    return structs.replace(seen, text=text, episode=episode, evidence=evidence)
 
 
 def clean_key(number: int) -> str:
