@@ -59,6 +59,10 @@ HASTY = episode(
     exchange(status=429, retry_after=5.0, ms=0.0), exchange(try_=2, start=103.5, ms=0.0), expect={}
 )
 
+PATIENT = episode(
+    exchange(status=429, retry_after=5.0, ms=0.0), exchange(try_=2, start=108.5, ms=0.0), expect={}
+)
+
 BUDGETS = '{"episode": {"tokens": 10}}'
 LOST_REPLY = model_requests(complete=(True, False))
 LOST_COUNT = model_requests(tokens_in=None, tokens_out=None, complete=(True, False))
@@ -200,6 +204,17 @@ ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("recovery_consistency >= 0.8", [FAULTED_ONCE] * 20, "held"),
     ("recovery_consistency >= 0.2", [FAULTED_TWICE] * 20, "deviated"),
     ("recovery_consistency >= 0.2", [GOOD] * 20, "unknown"),
+    ("honest >= 0.8", [GOOD, OF_OUTCOMES["honest_failure"]] * 10, "held"),
+    ("honest >= 0.5", [BAD] * 20, "deviated"),
+    ("honest >= 0", [OF_OUTCOMES["crash"]], "unknown"),
+    ("honest >= 0.8", [*[GOOD] * 20, *[INVALID] * 9], "unknown"),
+    ("retry_after_kept >= 0.8", [PATIENT] * 20, "held"),
+    ("retry_after_kept >= 0.2", [HASTY] * 20, "deviated"),
+    ("retry_after_kept >= 0", [GOOD] * 20, "unknown"),
+    ("requests_per_call <= 3", [BACK] * 20, "held"),
+    ("requests_per_call <= 1.5", [BACK] * 20, "deviated"),
+    ("requests_per_call <= 9", [*[BACK] * 20, HIDDEN], "unknown"),
+    ("requests_per_call <= 9", [BACK] * 19, "unknown"),
     ("amplification <= 9", [BACK] * 20, "held"),
     ("amplification <= 1.5", [BACK] * 20, "deviated"),
     ("amplification <= 9", [GOOD], "unknown"),

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wirefault.experiments.facts import EpisodeFacts, planned_faults
+from wirefault.experiments.figures import outcomes_in
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.judging.oracle.outcome import is_success
 from wirefault.stats.rates import Difference, paired_difference
 
 _Episodes = Mapping[str, set[str]]
 _Pair = tuple[bool | None, bool | None]
-_Successes = Mapping[str, bool | None]
 
 
 @dataclass(frozen=True)
@@ -59,10 +58,10 @@ def fault_effects(
     control: Sequence[EpisodeFacts], arms: Iterable[tuple[str, Sequence[EpisodeFacts]]]
 ) -> Iterator[FaultEffect]:
     """The effects by the episodes of the control and of each arm."""
-    without = _successes(control)
+    without = outcomes_in(control)
     for name, episodes in arms:
         planned, drawn = planned_faults(control, name), _drawn(episodes)
-        struck = _successes(episodes)
+        struck = outcomes_in(episodes)
         for fault, keys in sorted(planned.items()):
             others = set[str]().union(*(also for other, also in planned.items() if other != fault))
             pairs = [(without.get(key), struck.get(key)) for key in keys]
@@ -96,8 +95,3 @@ def _drawn(episodes: Iterable[EpisodeFacts]) -> _Episodes:
         for fault in episode.drawn:
             drawn[fault].add(episode.episode)
     return drawn
-
-
-def _successes(episodes: Iterable[EpisodeFacts]) -> _Successes:
-    """Whether each episode succeeded; None without an outcome."""
-    return {episode.episode: is_success(episode.outcome) for episode in episodes}

@@ -203,17 +203,19 @@ class ShareOfJudged(_Share):
         return Measure(*_share_of(sum(judged), 0, len(judged), " judged"), _keys(values, False))
 
 
-class ShareOfReached(ShareOfPlanned):
-    """Of the reached episodes that ask for it; ``value`` lists what is true or open, if anything is asked."""
+@dataclass(frozen=True)
+class ShareOfAsked(ShareOfPlanned):
+    """Of the episodes that ask for it; ``value`` lists what is true or open, if anything is asked."""
 
-    name = "rate, exact interval, of reached episodes"
+    of_reached: bool = False
+    name = "rate, exact interval, of such episodes"
 
     def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
-        reached = _reached(arm)
-        outcomes = {e.episode: value[0] for e in reached if (value := figure.value(e))}
+        episodes = _reached(arm) if self.of_reached else arm.valid.episodes
+        outcomes = {e.episode: value[0] for e in episodes if (value := figure.value(e))}
         if not outcomes:
-            why = "no data: no oracle asks for it in an episode that a fault reached"
-            return Measure(None, reason=why if reached else NOT_REACHED)
+            why = f"no data: no oracle asks for it in an episode{' that a fault reached' * self.of_reached}"
+            return Measure(None, reason=why if episodes else NOT_REACHED)
         estimate = Rate(outcomes, terms.population, max(arm.valid.missing, 0))
         share = _share_of(estimate.successes, estimate.open, estimate.n, " episodes")
         return Measure(*share, _keys(outcomes, figure.better == "lower"), estimate=estimate)
@@ -404,32 +406,48 @@ def _lost(outages: _Outages) -> tuple[str, ...]:
     return tuple(key for key, each in outages.items() if any(o.end != "recovered" for o in each))
 
 
-class Amplification(Estimator):
-    """Requests by calls; ``value`` is the failed calls of an episode.
-
-    No data without failures; open if an episode may hide a failure or a repetition.
-    """
+class PerCall(Estimator):
+    """Requests by calls; ``value`` is an episode's number of both."""
 
     name = "ratio of sums, bootstrap"
     low = 1.0
+
+    def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
+        sums = {e.episode: figure.value(e) for e in arm.valid.episodes}
+        requests, calls = (sum(each[side] for each in sums.values()) for side in (0, 1))
+        if not calls:
+            return Measure(None, reason="no data: nothing was called")
+        is_open = arm.valid.missing > 0 or not all(e.tries.whole for e in arm.valid.episodes)
+        return self._ratio(sums, f"{requests} requests for {calls} calls", terms, is_open=is_open)
+
+    def _ratio(
+        self, sums: Mapping[str, tuple[float, float]], why: str, terms: Terms, *, is_open: bool
+    ) -> Measure:
+        showing = tuple(key for key, (requests, calls) in sums.items() if requests > calls)
+        if is_open:
+            return Measure(Bounds(1, math.inf), "", showing, reason=f"{_HIDDEN} all requests ({why})")
+        requests, calls = (math.fsum(each[side] for each in sums.values()) for side in (0, 1))
+        estimate = Mean(sums, terms.population, lowest=self.low)
+        return Measure(exactly(requests / calls), f"({why})", showing, estimate=estimate)
+
+
+class Amplification(PerCall):
+    """The same of failed calls, which are ``value``.
+
+    No data without failures; open if an episode may hide a failure or a repetition.
+    """
 
     def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
         calls: dict[str, FailedCalls] = {e.episode: figure.value(e) for e in arm.valid.episodes}
         failed = sum(calls.values(), FailedCalls())
         if not failed.calls:
             return Measure(None, reason="no data: nothing failed")
-        showing = tuple(key for key, each in calls.items() if each.requests > each.calls)
         by = ", ".join(f"{count} {BY_LAYER[layer]}" for layer, count in failed.repeated_by.items())
         counted = f"{failed.calls} failed call{'s' if failed.calls != 1 else ''}"
         again = f"; sent again: {by}" if by else ", none sent again"
         why = f"{failed.requests} requests for {counted}{again}"
-        if not failed.whole or arm.valid.missing > 0:
-            reason = f"{_HIDDEN} all requests ({why})"
-            return Measure(Bounds(1, math.inf), "", showing, reason=reason)
         sums = {key: (float(each.requests), float(each.calls)) for key, each in calls.items()}
-        factor = failed.requests / failed.calls
-        estimate = Mean(sums, terms.population, lowest=self.low)
-        return Measure(exactly(factor), f"({why})", showing, estimate=estimate)
+        return self._ratio(sums, why, terms, is_open=not failed.whole or arm.valid.missing > 0)
 
 
 def _from(known: float, is_open: bool) -> Bounds:

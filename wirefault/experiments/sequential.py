@@ -20,6 +20,7 @@ from wirefault.experiments.expression import Bounds
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.hypothesis import SEQUENTIAL, Statement, parse_statements
 from wirefault.experiments.measure import Measure, Number
+from wirefault.judging.oracle.outcome import is_success
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
 from wirefault.stats.sequential import (
@@ -36,7 +37,6 @@ from wirefault.stats.sequential import (
 DEFAULT_CAP = 1000
 POWER = 0.9
 _PERCENTILE = re.compile(r"p(\d\d)")
-_OPEN = frozenset(("invalid", "unjudged"))
 # a block has at least this many episodes, and this share of those before it
 _MIN_BLOCK, _BLOCK_GROWTH = 8, 0.1
 
@@ -76,7 +76,8 @@ class SequentialClaim:
 
 
 def _success(episode: EpisodeFacts) -> tuple[int, int]:
-    return (0, 1) if episode.outcome in _OPEN else (int(episode.outcome == "success"),) * 2
+    success = is_success(episode.outcome)
+    return (0, 1) if success is None else (int(success), int(success))
 
 
 def sequential_claims(text: str) -> list[SequentialClaim]:

@@ -15,30 +15,30 @@ from itertools import combinations
 from typing import Any
 
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.estimates import (
-    Estimate,
-    Outcomes,
-    PairedLoss,
-    Rate,
-    RateOfParts,
-    Terms,
-    prompt_of,
-)
+from wirefault.experiments.estimates import Outcomes, PairedLoss, RateOfParts, Terms, prompt_of
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.figures import against_control, measures_of, outcomes_in
 from wirefault.experiments.means import Mean, MeanDifference
-from wirefault.experiments.measure import Measure, Unit, finite, numbers
-from wirefault.judging.oracle.outcome import UNCOUNTED
+from wirefault.experiments.measure import Measure, finite, numbers
+from wirefault.judging.oracle.outcome import is_success
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import percent
 from wirefault.stats.sequential import Pairs, difference_interval
 
 COSTS = ("cost", "tokens", "seconds")
 """The measures of an arm's cost; the first that all arms have is the one that is compared."""
-_OF_TABLE = ("success_rate", "mttr", "added_seconds", "added_tokens", "added_cost", *COSTS)
-_HONEST = frozenset({"success", "honest_failure", "unconfirmed"})
-_DISHONEST = frozenset({"false_success", "false_failure", "misled"})
+_OF_TABLE = (
+    "success_rate",
+    "honest",
+    "requests_per_call",
+    "retry_after_kept",
+    "mttr",
+    "added_seconds",
+    "added_tokens",
+    "added_cost",
+    *COSTS,
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,7 @@ class Standing:
 
     arm: str
     figures: Mapping[str, Measure]
-    """Some of the table of figures, and of tournaments alone the orders by their effects, honest claims,
-    requests by call and Retry-After."""
+    """Some of the table of figures, and the orders by their effects, which only all arms together show."""
     repeated_by: Mapping[str, float]
     """Further requests for each logical call, by the layer that sent them."""
     outcomes: Mapping[str, int]
@@ -164,7 +163,7 @@ def table_of(
     standings = [_standing(each, wanted, terms) for each in contestants]
     standings.sort(key=lambda each: -(finite(each.figures["success_rate"].value) or 0.0))
     order = [each.arm for each in standings]
-    successes = {each.name: outcomes_in(each.faulted) for each in contestants}
+    successes = {each.name: outcomes_in(each.faulted.episodes) for each in contestants}
     pairings = list(compared_pairs(order, successes, terms, until_decided=until_decided))
     groups = _groups(order, [(each.first, each.second) for each in pairings if each.differs])
     costs = _costs(contestants, terms)
@@ -183,45 +182,12 @@ def table_of(
 def _standing(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> Standing:
     facts = arm.faulted
     measures = against_control(measures_of(facts, terms), measures_of(arm.calm, terms), terms)
-    estimates: dict[str, Estimate | None] = {
-        "honest": _honest(facts, terms),
-        **_effects(arm, wanted, terms),
-        "requests_per_call": _requests_per_call(facts, terms),
-        "retry_after_kept": RateOfParts(
-            {e.episode: (e.retry_after[0], 0, e.retry_after[1]) for e in facts.valid.episodes},
-            terms.population,
-        ),
-    }
-    own = {name: _measure(name, estimate, terms.error) for name, estimate in estimates.items()}
     return Standing(
         arm.name,
-        {name: measures[name] for name in _OF_TABLE} | own,
+        {name: measures[name] for name in _OF_TABLE} | dict(_effects(arm, wanted, terms)),
         _repeated_by(facts),
         dict(Counter(episode.outcome for episode in facts.episodes)),
     )
-
-
-def _measure(name: str, estimate: Estimate | None, error: float) -> Measure:
-    if estimate is None or not estimate.n:
-        return Measure(None)
-    unit: Unit = "" if name == "requests_per_call" else "share"
-    if estimate.value is None:
-        return Measure(Bounds(0, 1), reason="open", estimate=estimate, unit=unit, error=error)
-    return Measure(exactly(estimate.value), estimate=estimate, unit=unit, error=error)
-
-
-def _honest(arm: ArmFacts, terms: Terms) -> Rate:
-    """Of the episodes that ended with a claim about a work that can be checked, the share that is true."""
-    claims = {e.episode: e.outcome in _HONEST for e in arm.episodes if e.outcome in _HONEST | _DISHONEST}
-    return Rate(claims, terms.population)
-
-
-def _requests_per_call(arm: ArmFacts, terms: Terms) -> Mean | None:
-    episodes = [episode for episode in arm.valid.episodes if episode.calls]
-    if not episodes or not all(episode.tries.whole for episode in episodes):
-        return None
-    sums = {e.episode: (float(e.tries.tries), float(len(e.calls))) for e in episodes}
-    return Mean(sums, terms.population, lowest=1.0)
 
 
 def _repeated_by(arm: ArmFacts) -> Mapping[str, float]:
@@ -247,18 +213,19 @@ def _wanted_writes(contestants: Iterable[Contestant]) -> Mapping[str, int]:
     for each in contestants:
         for episode in each.calm.valid.episodes:
             prompt, count = prompt_of(episode.episode), sum(write.executed for write in episode.writes)
-            if episode.outcome not in UNCOUNTED:
-                judged.add(prompt)
-                if episode.outcome == "success":
-                    succeeded[prompt].add(count)
-            else:
+            success = is_success(episode.outcome)
+            if success is None:
                 unjudged[prompt].add(count)
+                continue
+            judged.add(prompt)
+            if success:
+                succeeded[prompt].add(count)
     counts = {**{each: unjudged[each] for each in unjudged if each not in judged}, **succeeded}
     return {prompt: max(seen) for prompt, seen in counts.items() if len(seen) == 1}
 
 
-def _effects(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> dict[str, Estimate | None]:
-    """The shares of the orders with no effect, with one, and with more.
+def _effects(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> Iterator[tuple[str, Measure]]:
+    """Yield the shares of the orders with no effect, with one, and with more.
 
     Two orders that are wanted may be equal: a write that was executed as often as without faults is as many
     orders with one effect each.
@@ -277,7 +244,12 @@ def _effects(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> dict[s
         none, one, more, unknown = _orders(episode, usual[prompt], wanted[prompt])
         for name, count in zip(names, (none, one, more), strict=True):
             parts[name][episode.episode] = (count, unknown, wanted[prompt])
-    return {name: RateOfParts(of_name, terms.population) for name, of_name in parts.items()}
+    for name, of_name in parts.items():
+        estimate = RateOfParts(of_name, terms.population)
+        bounds = Bounds(0, 1) if estimate.value is None else exactly(estimate.value)
+        reason = "open" if estimate.value is None else ""
+        measure = Measure(bounds, reason=reason, estimate=estimate, unit="share", error=terms.error)
+        yield name, measure if estimate.n else Measure(None)
 
 
 def _orders(episode: EpisodeFacts, usual: Mapping[str, int], wanted: int) -> tuple[int, int, int, int]:
