@@ -67,6 +67,40 @@ def findings_elsewhere(folder: Path, name: str) -> tuple[int, ...]:
     )
 
 
+def accepted_by(folder: Path, name: str, other: str) -> tuple[int, list[str]]:
+    """The exit code of a comparison with the accepted recording, and the rules of its new findings."""
+    assert (
+        wirefault(folder, environ_in(folder), "baseline", "accept", name, "--file", "a.json").returncode == 0
+    )
+    done = wirefault(folder, environ_in(folder), "compare", "--baseline", "a.json", other, "--json")
+    return done.returncode, [each["rule"] for each in json.loads(done.stdout)["gate"]["new_findings"]]
+
+
+def test_finding_accepted_from_an_audit_is_known_to_other_commands(tmp_path: Path, servers: Servers) -> None:
+    _, audited, _ = audit(
+        tmp_path, servers, "careless", "--ask", "lost_reply", "--ask", "model_down_after_write"
+    )
+    lost = {
+        "fault": "lose_reply",
+        "only": {"method": "POST", "path": "/orders"},
+        "when": {"first": 1, "of": "try"},
+    }
+    command = [sys.executable, "agent.py", servers.model, servers.shop, "careless"]
+    words = ["--faults", json.dumps({"faults": [lost]}), "--json", "exec.json", "--", *command]
+    assert wirefault(tmp_path, environ_in(tmp_path), "exec", *words).returncode == 1
+    executed = json.loads((tmp_path / "exec.json").read_text())["run_id"]
+    assert accepted_by(tmp_path, audited["experiment"], executed) == (0, [])
+    assert accepted_by(tmp_path, executed, audited["experiment"]) == (1, ["done_but_not_told"])
+    # of an audit, the same rule under another question is another finding
+    assert accepted_by(tmp_path, audited["experiment"], audited["experiment"]) == (0, [])
+    _, other, _ = audit(tmp_path, servers, "careless", "--ask", "write_hangs")
+    assert accepted_by(tmp_path, audited["experiment"], other["experiment"])[1] == ["write_repeated"]
+    _, dry, _ = audit(tmp_path, servers, "careless", "--ask", "lost_reply", "--dry-run")
+    assert accepted_by(tmp_path, audited["experiment"], dry["experiment"]) == (2, [])
+    reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--json").stdout
+    assert other["experiment"] in reported and dry["experiment"] not in reported
+
+
 def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> None:
     before = len(servers.orders)
     code, result, _ = audit(tmp_path, servers, "careless")

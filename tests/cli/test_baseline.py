@@ -43,6 +43,23 @@ def test_incomplete_recording_is_not_accepted(logs: SavedRuns) -> None:
     assert (refused.exit_code, "did not run to its end" in refused.output) == (64, True)
 
 
+def test_recording_that_shows_nothing_is_not_accepted_and_does_not_pass(logs: SavedRuns) -> None:
+    folder = str(logs.logs.parent)
+    file = f"{folder}/b.json"
+    logs.run("20260101-000000-aaaaaa", "S" * 4)
+    logs.run("20260101-000001-bbbbbb", "I" * 4)
+    cli = CliRunner()
+    accept = ["baseline", "accept", "20260101-000001-bbbbbb", "--file", file, "--out", folder]
+    refused = cli.invoke(main, accept)
+    assert refused.exit_code == 64 and "accept a recording that shows something" in refused.output
+    accept[2] = "20260101-000000-aaaaaa"
+    assert cli.invoke(main, accept).exit_code == 0
+    command = ["compare", "--baseline", file, "20260101-000001-bbbbbb", "--out", folder]
+    compared = cli.invoke(main, [*command, "--fail-on", "new finding"])
+    assert compared.exit_code == 2 and "unknown against the baseline" in compared.output
+    assert "perhaps worse" not in compared.output  # one conclusion, that of the exit code
+
+
 @pytest.mark.parametrize("words", [["a"], ["a", "b", "--baseline", "b.json"]])
 def test_two_recordings_or_a_baseline_are_needed(words: list[str]) -> None:
     refused = CliRunner().invoke(main, ["compare", *words])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 from click.testing import CliRunner
 
 from wirefault.audit.options import latest_audit
 from wirefault.cli.main import main
+from wirefault.core.errors import InputError
+from wirefault.experiments.evidence import latest_id
 
 
 def test_project_without_audit_names_the_command_to_run(
@@ -28,3 +31,8 @@ def test_newest_audit_is_found_behind_a_newer_run_and_a_dry_run(tmp_path: Path) 
     (tmp_path / "experiments" / "20260102-120000-bbbbbb" / "audit.json").write_text("{}")
     (tmp_path / "experiments" / dry / "audit.json").write_text('{"questions": [], "dry_run": true}')
     assert latest_audit(tmp_path) == "20260102-120000-bbbbbb"
+    assert latest_id(tmp_path) == "20260103-120000-cccccc"
+    for name in ("20260101-120000-aaaaaa", "20260102-120000-bbbbbb", "20260103-120000-cccccc"):
+        rmtree(tmp_path / "experiments" / name)
+    with pytest.raises(InputError, match="only dry runs"):
+        latest_id(tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -15,11 +17,13 @@ from wirefault.experiments.baseline import (
     KnownFinding,
     accepted,
     gate,
+    missing_in,
     read_baseline,
     read_fail_on,
     write_baseline,
 )
 from wirefault.experiments.compare import compare, side_of
+from wirefault.history.judged_events import Outcome
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 DOUBLED = KnownFinding(
@@ -65,8 +69,55 @@ def test_new_finding_fails_and_accepted_one_does_not(tmp_path: Path) -> None:
     assert gate(same, read_fail_on("new risky finding"), [], [DOUBLED]).word == "passed"
 
 
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ({}, True),
+        ({"question": ""}, True),  # of another command than an audit
+        ({"question": "write_hangs, shop POST /orders"}, False),
+        ({"arm": "method"}, True),  # of an experiment with a hypothesis
+        ({"question": "", "call": "port_9000 POST /orders"}, True),  # a link's name follows from the command
+        ({"call": "port_9000 POST /orders", "address": "POST http://127.0.0.1:9001/orders"}, False),
+        ({"rule": "late"}, False),
+    ],
+)
+def test_event_is_the_same_in_every_command(other: dict[str, str], same: bool) -> None:
+    address = "POST http://127.0.0.1:9000/orders"
+    audited = DOUBLED.model_copy(
+        update={"question": "lost_reply, shop POST /orders", "address": address, "text": "audited"}
+    )
+    elsewhere = audited.model_copy(update=other)
+    assert (elsewhere.is_same(audited), audited.is_same(elsewhere)) == (same, same)
+    assert missing_in([audited], [elsewhere]) == ([] if same else [elsewhere])
+
+
+@pytest.mark.parametrize("fail_on", [None, "new finding", "degradation > 5 %"])
+def test_recording_that_shows_nothing_passes_no_gate(tmp_path: Path, fail_on: str | None) -> None:
+    runs = SavedRuns(tmp_path)
+    never = json.dumps({"faults": [{"fault": "lose_reply", "only": {"method": "DELETE"}}]})
+    side = side_of(runs.run("run-1", "SS"))
+    compared = compare(side, side_of(runs.run("run-2", "SS", settings={"faults": never})))
+    assert compared.change == "unknown"
+    gated = gate(compared, read_fail_on(fail_on), [], [])
+    assert gated.word == "unknown" and "no fault was met" in gated.unknown[0]
+    assert gate(compared, read_fail_on(fail_on), [], [DOUBLED]).word != "passed"
+
+
+def test_crash_without_an_oracle_leaves_the_findings_to_decide(tmp_path: Path) -> None:
+    side = side_of(SavedRuns(tmp_path).run("run-1", "S" * 12))
+    [(name, arm)] = side.arms.items()
+    outcomes: list[Outcome] = ["crash", "crash", *["unjudged"] * 10]
+    unjudged = {name: replace(arm, outcomes=dict(zip(arm.outcomes, outcomes, strict=True)))}
+    same = compare(replace(side, arms=unjudged), replace(side, arms=unjudged))
+    assert gate(same, read_fail_on(None), [], []).word == "passed"
+    assert gate(same, read_fail_on("degradation > 0 %"), [], []).word == "unknown"
+
+
 def test_arm_without_outcomes_is_passed_over_unless_degradation_is_named(tmp_path: Path) -> None:
     side = side_of(SavedRuns(tmp_path).run("run-1", "II"))
+    [(name, arm)] = side.arms.items()
+    unjudged: dict[str, Outcome | None] = dict.fromkeys(arm.outcomes, "unjudged")
+    side = replace(side, arms={name: replace(arm, outcomes=unjudged, shows_nothing="")})
     same = compare(side, side)
     assert gate(same, read_fail_on(None), [], []).word == "passed"
     assert gate(same, read_fail_on("degradation > 0 %"), [], []).word == "unknown"

@@ -22,7 +22,7 @@ FOUR = {"values": [{"number": 4}]}
 
 @dataclass
 class SavedRuns:
-    """Runs with these outcomes: S for success, F for honest failure, I for invalid."""
+    """Runs without faults, with these outcomes: S for success, F for honest failure, I for invalid."""
 
     logs: Path
 
@@ -30,7 +30,8 @@ class SavedRuns:
         self, run_id: str, outcomes: str, names: str = "", completed: bool = True, **more: Any
     ) -> Recording:
         places = more.pop("places", [0] * len(outcomes))
-        settings = Settings(seed=1, **more.pop("settings", {})).model_dump()
+        values = {"toxic_prob": 0.0, "error_prob": 0.0, **more.pop("settings", {})}
+        settings = Settings(seed=1, **values).model_dump()
         start = replace(run_started(len(outcomes)), run_id=run_id, settings=settings, **more)
         writer = Writer(history_file(self.logs, run_id, "agent", 0))
         events = [start]

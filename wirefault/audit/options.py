@@ -14,12 +14,11 @@ from wirefault.audit.question import QUESTIONS, Question
 from wirefault.core.errors import InputError
 from wirefault.core.files import names_in, replace_shared
 from wirefault.experiments.evidence import is_of_this_user
-from wirefault.experiments.index import read_document, saved_ids
+from wirefault.experiments.index import AUDIT, is_dry_run, read_document, saved_ids
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.wiring.write_requests import Corrections
 
 MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
-_OPTIONS = "audit.json"
 WAITING_LANES = 4
 """Further lanes, for agents that wait in a hang or before a retry."""
 
@@ -73,14 +72,14 @@ class AuditOptions(Struct, frozen=True, omit_defaults=True):
     def save(self, saved: SavedExperiment) -> None:
         """Keep the options beside the plan. Raises ``OSError``."""
         stored = replace(self, resumed=False, reset="")
-        replace_shared(saved.logs, saved.folder / _OPTIONS, encode(stored))
+        replace_shared(saved.logs, saved.folder / AUDIT, encode(stored))
 
 
 def load_options(saved: SavedExperiment) -> AuditOptions:
     """Return the options of a saved audit, to resume it. Raises ``InputError`` if it is not an audit."""
-    path = saved.folder / _OPTIONS
+    path = saved.folder / AUDIT
     try:
-        options = _read_options(saved.logs, path)
+        options = convert(read_document(saved.logs, path), AuditOptions)
         _ = options.chosen  # questions of another version
     except FileNotFoundError:
         raise InputError(
@@ -98,7 +97,7 @@ def is_audit(saved: SavedExperiment) -> bool:
 
 def is_audit_id(logs: Path, name: str) -> bool:
     """Whether the saved experiment with that id is an audit."""
-    return _OPTIONS in names_in(logs, logs / "experiments" / name)
+    return AUDIT in names_in(logs, logs / "experiments" / name)
 
 
 def latest_audit(logs: Path) -> str | None:
@@ -107,16 +106,5 @@ def latest_audit(logs: Path) -> str | None:
     Audits of this user come before others.
     """
     audits = [name for name in sorted(saved_ids(logs), reverse=True) if is_audit_id(logs, name)]
-    audits = [name for name in audits if not _is_dry_run(logs, name)]
+    audits = [name for name in audits if not is_dry_run(logs, name)]
     return next((name for name in audits if is_of_this_user(logs, name)), next(iter(audits), None))
-
-
-def _is_dry_run(logs: Path, name: str) -> bool:
-    try:
-        return _read_options(logs, logs / "experiments" / name / _OPTIONS).dry_run
-    except (OSError, ValueError):
-        return False  # its reader says what is wrong
-
-
-def _read_options(logs: Path, path: Path) -> AuditOptions:
-    return convert(read_document(logs, path), AuditOptions)

@@ -61,6 +61,22 @@ class AuditResult:
         clean = self.clean.runs[0].trace.exchanges if self.clean else ()
         return estimate(self.asks, clean, self.replayed, self.prices)
 
+    @property
+    def shows_nothing(self) -> str:
+        """Why no answer is known; empty if one is."""
+        if self.problem or not self.asks:
+            return self.problem or "the audit has no question"
+        if not self.answers:
+            return "the audit asked nothing"
+        known = any(answer.status != "unknown" for answer in self.answers)
+        return "" if known else "no answer of the audit is known"
+
+    @property
+    def unknown(self) -> str:
+        """How many answers are unknown; empty if all are known."""
+        count = len(self.asks) - sum(answer.status != "unknown" for answer in self.answers)
+        return f"{count} of {len(self.asks)} answers of the audit are unknown" if count else ""
+
     def ending(self, fail_on: FailOn = "risky", *, dry_run: bool = False) -> int:
         """The exit code, see ``judging.ending``. A dry run asks nothing."""
         if self.code:
@@ -69,9 +85,8 @@ class AuditResult:
             return UNKNOWN
         if dry_run:
             return 0
-        answered = [answer for answer in self.answers if answer.status != "unknown"]
-        known = len(answered) == len(self.asks)
-        return ending((each.worst.severity for each in self.answers if each.worst), fail_on, known=known)
+        severities = (each.worst.severity for each in self.answers if each.worst)
+        return ending(severities, fail_on, known=not self.unknown)
 
 
 def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, JudgedEpisode]:

@@ -33,7 +33,13 @@ def accept_command(run: str, file: Path | None, out: Path | None) -> None:
 
     Later, `wirefault compare --baseline FILE RUN` fails on what is worse or new.
     """
-    from wirefault.experiments.baseline import BASELINE_FILE, accepted, read_baseline, write_baseline
+    from wirefault.experiments.baseline import (
+        BASELINE_FILE,
+        accepted,
+        missing_in,
+        read_baseline,
+        write_baseline,
+    )
     from wirefault.experiments.recorded import open_recording
     from wirefault.judging.summary import counted
     from wirefault.report.known_findings import compared_side, known_findings
@@ -41,16 +47,18 @@ def accept_command(run: str, file: Path | None, out: Path | None) -> None:
     environ = environ_below(out)
     recording = open_recording(logs_in(environ), run, environ)
     target = file or BASELINE_FILE
-    before = {each.key for each in read_baseline(target).findings} if target.exists() else None
+    before = read_baseline(target).findings if target.exists() else None
     title = recording.experiment.plan.experiment.title if recording.experiment else ""
     baseline = accepted(compared_side(recording), known_findings(recording), title, datetime.now(UTC))
     if incomplete := [name or "the run" for name, arm in baseline.side.arms.items() if not arm.completed]:
         raise InputError(f"{incomplete[0]} did not run to its end; accept a recording that did")
+    if nothing := [arm.shows_nothing for arm in baseline.side.arms.values() if arm.shows_nothing]:
+        raise InputError(f"{recording.id}: {nothing[0]}; accept a recording that shows something")
     write_baseline(baseline, target)
     findings = counted(len(baseline.findings), "finding", "findings")
     click.echo(f"{target}: {recording.id}, {findings} accepted")
     if before is not None:
-        now = {each.key: each for each in baseline.findings}
-        click.echo(f"replaced: {len(now.keys() - before)} more, {len(before - now.keys())} gone")
+        more, gone = missing_in(before, baseline.findings), missing_in(baseline.findings, before)
+        click.echo(f"replaced: {len(more)} more, {len(gone)} gone")
     for each in baseline.findings:
         click.echo(f"  {each.severity}: {each.text}")

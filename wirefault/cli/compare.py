@@ -98,7 +98,7 @@ def compare_command(
         evidence = {side: recording.evidence.as_json() for side, recording in recordings.items()}
         print_object({**comparison_json(compared, gated, accepted), **figures, "evidence": evidence})
     else:
-        print_comparison(plain_console(), compared)
+        print_comparison(plain_console(), compared, concludes=gated is None)
         for side, recording in recordings.items():
             click.echo(f"evidence of the {side}: {recording.evidence.text}")
         if gated is not None:

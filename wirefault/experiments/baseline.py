@@ -27,7 +27,7 @@ _NEW_FINDING = re.compile(rf"new\s+(?:({'|'.join(SEVERITIES)})\s+)?finding")
 
 
 class KnownFinding(BaseModel):
-    """A finding, matched in another recording by arm, rule and call."""
+    """A finding, matched in another recording by rule and call, see ``is_same``."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,13 +35,30 @@ class KnownFinding(BaseModel):
     rule: str
     call: str
     """Link, and the call's name without numbers and ids; empty for findings about a whole episode."""
+    address: str = ""
+    """The same call by its server's address, since commands name links in different ways."""
+    question: str = ""
+    """Of an audit: its question and the call that had the fault."""
     severity: Severity
     text: str
     """The first one's sentence."""
 
-    @property
-    def key(self) -> tuple[str, str, str]:
-        return self.arm, self.rule, self.call
+    def is_same(self, other: KnownFinding) -> bool:
+        """Whether both are about the same event.
+
+        Only experiments have arms and only audits have questions, so these differ only if both have one.
+        """
+        named = ((self.arm, other.arm), (self.question, other.question))
+        return (
+            self.rule == other.rule
+            and (self.call == other.call or (bool(self.address) and self.address == other.address))
+            and all(one == another or "" in (one, another) for one, another in named)
+        )
+
+
+def missing_in(others: Sequence[KnownFinding], findings: Iterable[KnownFinding]) -> list[KnownFinding]:
+    """Return the findings that are not among the others."""
+    return [each for each in findings if not any(each.is_same(other) for other in others)]
 
 
 class Baseline(BaseModel):
@@ -101,7 +118,7 @@ class FailOn:
     degradation: float | None = None
     new_findings: frozenset[Severity] = frozenset()
     needs_success: bool = True
-    """Whether an arm without any known success on either side is unknown; otherwise it is passed over."""
+    """Whether an arm that no oracle judged is unknown; otherwise it is passed over."""
 
 
 def read_fail_on(text: str | None) -> FailOn:
@@ -151,10 +168,9 @@ def gate(
 ) -> Gate:
     """Apply the conditions. A degradation counts if its whole interval is beyond the margin.
 
-    Arms that are not in both recordings, and episodes that were not run, leave the result unknown.
+    Arms that are not in both recordings, and what the second does not show, leave the result unknown.
     """
-    accepted, current = {each.key for each in first}, {each.key for each in second}
-    new = [each for each in second if each.key not in accepted]
+    new = missing_in(first, second)
     failed = [
         f"new {each.severity} finding{f' in {each.arm}' if each.arm else ''}: {each.text}"
         for each in new
@@ -163,10 +179,11 @@ def gate(
     arms = {each.arm for each in new if each.severity in fail_on.new_findings}
     chance = _chance(accepted_side, arms) if accepted_side and arms else ""
     unknown = [f"{name} is in one of them only" for name in comparison.unmatched]
+    unknown += [f"{arm.arm}: {arm.unknown['second']}" for arm in comparison.arms if "second" in arm.unknown]
     if fail_on.degradation is not None:
         degraded, open_ = _degradations(comparison, fail_on.degradation, needs_success=fail_on.needs_success)
         failed, unknown = [*failed, *degraded], [*unknown, *open_]
-    return Gate(failed, unknown, new, [each for each in first if each.key not in current], chance)
+    return Gate(failed, unknown, new, missing_in(second, first), chance)
 
 
 def _chance(side: Side, arms: Iterable[str]) -> str:
@@ -190,9 +207,10 @@ def _degradations(
     failed, unknown = [], []
     for arm in comparison.arms:
         success, best, worst = arm.success, arm.best, arm.worst
+        if not (needs_success or arm.has_success):
+            continue
         if success is None or best is None or worst is None:
-            if needs_success or arm.has_success:
-                unknown.append(f"{arm.arm}: no episode has an outcome in both")
+            unknown.append(f"{arm.arm}: no episode has an outcome in both")
         elif best.high < -margin:
             low, high = percent(-success.high), percent(-success.low)
             failed.append(

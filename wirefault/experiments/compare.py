@@ -12,7 +12,8 @@ from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import RunStarted
 from wirefault.history.judged_events import Outcome
 from wirefault.judging.checker import CheckResult
-from wirefault.judging.oracle.outcome import is_success
+from wirefault.judging.ending import shows_nothing
+from wirefault.judging.oracle.outcome import OUTCOMES, is_success
 from wirefault.stats.holm import holm
 from wirefault.stats.rates import Difference, paired_difference, unpaired_difference
 
@@ -48,6 +49,10 @@ class ComparedArm:
     """The verdict and the figures of each assertion."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """By episode, where they are known."""
+    shows_nothing: str = ""
+    """Why it shows nothing about behaviour under faults, see ``judging.ending``."""
+    unknown: str = ""
+    """The part of it that is unknown, such as answers of an audit."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +62,24 @@ class Side:
     id: str
     arms: Mapping[str, ComparedArm]
     is_experiment: bool
+    """Whether its arms have names, as in an experiment with a hypothesis."""
     default_arm: str | None = None
     """The arm that is compared with a lone run; None if several could be."""
 
 
 def side_of(recording: Recording, arms: Sequence[str] = ()) -> Side:
-    """The arms of a recording, or only ``arms``. Raises ``InputError`` for unknown and unreadable ones."""
-    chosen = {name: recording.arm(name) for name in arms} or dict(recording.arms)
+    """The arms of a recording, or only ``arms``. Raises ``InputError`` for unknown and unreadable ones.
+
+    A recording without named arms, such as an audit, is compared with any arm.
+    """
+    saved = recording.experiment
+    has_arms = saved is not None and not saved.plan.is_plain_run
+    chosen = {name: recording.arm(name) for name in arms if has_arms} or dict(recording.arms)
     default = recording.default_arm
     return Side(
         recording.id,
         {name: _compared_arm(arm) for name, arm in chosen.items()},
-        recording.experiment is not None,
+        has_arms,
         next((name for name, arm in recording.arms.items() if arm is default), None),
     )
 
@@ -86,6 +97,7 @@ def _compared_arm(arm: RecordedArm) -> ComparedArm:
         conditions=_conditions(arm),
         assertions={each.statement: _with_figure(each.result) for each in arm.asserted},
         prompts={key: episode.prompt for key, episode in judged.items()},
+        shows_nothing=shows_nothing(arm.summary),
     )
 
 
@@ -109,7 +121,7 @@ class ArmComparison:
     """The difference if each open episode favoured the second side."""
     worst: Difference | None
     has_success: bool
-    """Whether any episode of either side has an outcome that counts: without an oracle none has."""
+    """Whether an oracle judged an episode of either side; a crash needs none."""
     paired: bool
     open: int
     unmatched: int
@@ -118,6 +130,8 @@ class ArmComparison:
     differs: Mapping[str, tuple[str, str]]
     confidence: float = 0.9
     assertions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """Why a side shows nothing, or not everything if it is the second; by ``first`` and ``second``."""
 
 
 @dataclass(frozen=True)
@@ -143,23 +157,26 @@ def compare(first: Side, second: Side, arms: Sequence[str] = ()) -> Comparison:
 
     Arms that are worse share the error, 5 % (Holm). Raises ``InputError`` for an arm missing on one side.
     """
-    if arms or (first.is_experiment and second.is_experiment):
+    if first.is_experiment and second.is_experiment:
         common = [name for name in first.arms if name in second.arms]
         unmatched = [name for name in (*first.arms, *second.arms) if name not in common]
         if arms and (missing := [name for name in arms if name not in common]):
             raise InputError(f"the arm {missing[0]} is in one of them only")
         compared = _compared_together([(name, first.arms[name], second.arms[name]) for name in common])
         return Comparison(first.id, second.id, compared, unmatched)
-    one, other = _lone_arm(first), _lone_arm(second)
-    pair = (one or other or "run", first.arms[one], second.arms[other])
+    one, other = _lone_arm(first, arms), _lone_arm(second, arms)
+    name = (other if second.is_experiment else one) or "run"
+    pair = (name, first.arms[one], second.arms[other])
     return Comparison(first.id, second.id, _compared_together([pair]))
 
 
-def _lone_arm(side: Side) -> str:
+def _lone_arm(side: Side, arms: Sequence[str]) -> str:
     if not side.arms:
         raise InputError(
             f"{side.id} has no recorded run, it was stopped early; wirefault run --resume {side.id} runs it"
         )
+    if side.is_experiment and len(arms) == 1 and arms[0] in side.arms:
+        return arms[0]
     if side.default_arm is None:
         raise InputError(f"{side.id} has several arms, name one by --arm: {', '.join(side.arms)}")
     return side.default_arm
@@ -186,14 +203,16 @@ def _compared(name: str, first: ComparedArm, second: ComparedArm, error: float) 
     sure = 1 - 2 * error
     success, open_, paired = _difference(*successes, open_as=None, confidence=sure)
     best, worst = (_difference(*successes, open_as=taken, confidence=sure)[0] for taken in (True, False))
+    reasons = {"first": first.shows_nothing, "second": second.shows_nothing or second.unknown}
+    unknown = {side: why for side, why in reasons.items() if why}
     return ArmComparison(
         arm=name,
         run_ids=(first.run_ids, second.run_ids),
-        change=_change(success, best, worst, whole=first.completed and second.completed),
+        change=_change(success, best, worst, whole=first.completed and second.completed and not unknown),
         success=success,
         best=best,
         worst=worst,
-        has_success=any(known is not None for side in successes for known in side.values()),
+        has_success=any(_is_judged(outcome) for arm in (first, second) for outcome in arm.outcomes.values()),
         paired=paired,
         open=open_,
         unmatched=len(successes[0].keys() ^ successes[1].keys()) if paired else 0,
@@ -206,7 +225,12 @@ def _compared(name: str, first: ComparedArm, second: ComparedArm, error: float) 
         differs=_differs(first.conditions, second.conditions),
         confidence=round(sure, 6),
         assertions=_both(first.assertions, second.assertions, "missing"),
+        unknown=unknown,
     )
+
+
+def _is_judged(outcome: Outcome | None) -> bool:
+    return is_success(outcome) is not None and outcome is not None and OUTCOMES[outcome].tone != "ended"
 
 
 def _with_figure(result: CheckResult) -> str:
@@ -242,8 +266,9 @@ def _difference(
 def _change(
     success: Difference | None, best: Difference | None, worst: Difference | None, *, whole: bool
 ) -> Change:
-    """``best`` and ``worst`` count unknown outcomes for and against the second side. ``whole``: both
-    completed.
+    """``best`` and ``worst`` count unknown outcomes for and against the second side.
+
+    ``whole``: both completed, and show something.
     """
     if success is None or best is None or worst is None:
         return "unknown"

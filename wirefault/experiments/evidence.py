@@ -33,7 +33,7 @@ from wirefault.core.files import (
     replace_shared,
 )
 from wirefault.core.signing import Signature, is_signed, own_key, sign, trusted_keys
-from wirefault.experiments.index import VERDICT, ids_by_age, run_names, saved_ids
+from wirefault.experiments.index import VERDICT, ids_by_age, is_dry_run, run_names, saved_ids
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, announced_seal, read_history
 from wirefault.history.writer import MAX_HISTORY_BYTES
@@ -176,11 +176,21 @@ def evidence_of(logs: Path, name: str) -> Evidence:
 def latest_id(logs: Path) -> str:
     """Return the newest recording of this user, or of any user if there is none. Raises ``InputError``.
 
-    Others, which a container may have planted with a later date, are passed over with a line on stderr.
+    Dry runs, which show nothing, are passed over. So are others' recordings, which a container may have
+    planted with a later date, with a line on stderr.
     """
-    names = ids_by_age(logs)
-    latest = next((name for name in names if is_of_this_user(logs, name)), names[0])
-    if passed := names[: names.index(latest)]:
+    passed: list[str] = []
+    for latest in ids_by_age(logs):
+        if is_dry_run(logs, latest):
+            continue
+        if is_of_this_user(logs, latest):
+            break
+        passed.append(latest)
+    else:
+        if not passed:
+            raise InputError(f"{logs}: there are only dry runs, which show nothing; name one of them")
+        return passed[0]
+    if passed:
         from wirefault.lab.process import print_to_stderr  # a lab's modules are slow to import
 
         more = f" and {len(passed) - 1} more" if passed[1:] else ""

@@ -25,7 +25,7 @@ from wirefault.history.lines import BaseEvent, event_start
 from wirefault.history.reader import LIVE
 from wirefault.judging.ending import NO_VERDICT
 
-PLAN, VERDICT = "plan.json", "verdict.json"
+PLAN, VERDICT, AUDIT = "plan.json", "verdict.json", "audit.json"
 PAGES = "pages"
 """Folder of the pages below the logs, one folder for each run or experiment."""
 # bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
@@ -94,6 +94,14 @@ def saved_ids(logs: Path) -> list[str]:
     """The ids of all saved experiments, oldest first."""
     folder = logs / "experiments"
     return [name for name in folders_in(logs, folder) if PLAN in names_in(logs, folder / name)]
+
+
+def is_dry_run(logs: Path, name: str) -> bool:
+    """Whether it is an audit that was to ask nothing; ``latest`` passes it over."""
+    try:
+        return bool(read_document(logs, logs / "experiments" / name / AUDIT)["dry_run"])
+    except (OSError, ValueError, KeyError, TypeError):  # its reader says what is wrong
+        return False
 
 
 def run_names(logs: Path, start: str) -> list[str]:

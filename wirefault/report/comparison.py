@@ -34,8 +34,8 @@ def comparison_json(
 
 
 def print_gate(console: Console, gate: Gate, age: str) -> None:
-    """Print the findings that came and went, the conditions that failed, and the result."""
-    for sign, findings in (("new", gate.new), ("gone", gate.gone)):
+    """Print the findings that differ, the conditions that failed, and the result."""
+    for sign, findings in (("new", gate.new), ("not seen", gate.gone)):
         for each in findings:
             where = f"{each.arm}: " if each.arm else ""
             console.print(Text(one_line(f"{sign}, {each.severity}: {where}{each.text}")))
@@ -49,8 +49,11 @@ def print_gate(console: Console, gate: Gate, age: str) -> None:
     console.print(Text(f"{gate.word}{f' against the baseline, {age}' if age else ''}", style=style))
 
 
-def print_comparison(console: Console, comparison: Comparison) -> None:
-    """Print the differences of each arm and of the success rates, then the conclusion."""
+def print_comparison(console: Console, comparison: Comparison, *, concludes: bool) -> None:
+    """Print the differences of each arm and of the success rates, then the conclusion.
+
+    ``concludes``: False where conditions decide, see ``print_gate``.
+    """
     console.print(Text(f"first   {comparison.first}\nsecond  {comparison.second}"), soft_wrap=True)
     for arm in comparison.arms:
         console.print()
@@ -58,7 +61,8 @@ def print_comparison(console: Console, comparison: Comparison) -> None:
     console.print()
     for name in comparison.unmatched:
         console.print(Text(f"skipped the arm {name}: it is in one of them only", style="yellow"))
-    console.print(Text(f"the second is {_in_words(comparison.change)}", style=_STYLES[comparison.change]))
+    if concludes:
+        console.print(Text(f"the second is {_in_words(comparison)}", style=_STYLES[comparison.change]))
 
 
 def _print_arm(console: Console, arm: ArmComparison) -> None:
@@ -84,6 +88,11 @@ def _print_arm(console: Console, arm: ArmComparison) -> None:
 
 def comparison_sentences(arm: ArmComparison) -> Iterator[str]:
     """Yield the difference of the success rates, and the episodes that it leaves out."""
+    for side, why in arm.unknown.items():
+        yield f"the {side}: {why}"
+    if not arm.has_success:
+        yield "success is not compared: no oracle judged an episode"
+        return
     kind = "pairs" if arm.paired else "not paired, since they share no episode"
     if arm.success is None:
         yield "difference of the success rates: unknown, no episode has an outcome in both"
@@ -107,7 +116,12 @@ def difference_text(difference: Difference) -> str:
     return f"{value} points [{low}, {high}], n = {difference.n}"
 
 
-def _in_words(change: Change) -> str:
+def _in_words(comparison: Comparison) -> str:
+    change = comparison.change
+    if change == "unknown" and not any(arm.has_success for arm in comparison.arms):
+        return "perhaps worse: success is not compared, and a finding decides only with --fail-on"
+    if change == "unknown" and any(arm.unknown for arm in comparison.arms):
+        return "perhaps worse: a recording does not show enough"
     if change == "unknown":
         return "perhaps worse: unknown outcomes, or the error that the arms share, could decide it"
     return "worse, beyond the interval" if change == "worse" else "not shown to be worse"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
-from wirefault.experiments.evidence import evidence_of
+from wirefault.experiments.evidence import evidence_of, owner_of
+from wirefault.experiments.index import is_dry_run
 from wirefault.experiments.recorded import control_of_run
 from wirefault.history.events import (
     AttemptArmed,
@@ -234,7 +236,12 @@ def select_runs(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
     dated = _by_start(logs, names, warn)
     if not dated:
         raise ChartsError(f"{logs / 'runs'}: no runs have started; start one with: make run")
-    chosen = dated[-1:] if run == "latest" else dated
+    chosen = dated
+    if run == "latest":
+        newest = (name for name in reversed(dated) if not is_dry_run(logs, owner_of(logs, name)))
+        chosen = list(islice(newest, 1))
+        if not chosen:
+            raise ChartsError(f"{logs}: there are only dry runs, which show nothing; name one of them")
     return Selection(tuple(_read(logs, name, warn) for name in chosen))
 
 
