@@ -363,7 +363,7 @@ def test_interrupted_audit_is_read_and_resumed_with_all_it_asked(tmp_path: Path,
 
 
 def test_same_seed_gives_same_findings(tmp_path: Path, servers: Servers) -> None:
-    options = ["--seed", "3", "--ask", "lost_reply", "--ask", "model_empty", "--ask", "model_5xx"]
+    options = ["--seed", "3", "--ask", "lost_reply", "--ask", "model_5xx"]
     options += ["--patience", "60"]  # a question is asked once if its run took longer
     results = [audit(tmp_path, servers, "careless", *options)[1]["answers"] for _ in range(2)]
     fields = ("id", "status", "finding", "seen", "of")
@@ -373,17 +373,17 @@ def test_same_seed_gives_same_findings(tmp_path: Path, servers: Servers) -> None
 
 
 def test_kept_experiment_holds_once_its_harm_is_accepted(tmp_path: Path, servers: Servers) -> None:
-    ask = ["--ask", "lost_reply", "--ask", "write_5xx", "--ask", "read_5xx"]
+    ask = ["--ask", "lost_reply", "--ask", "write_5xx"]
     accept = ["--keep", "--accept", "q01=the shop drops doubles\nat night"]
     code, result, printed = audit(tmp_path, servers, "careless", *ask, *accept, "--junit", "audit.xml")
     assert code == 1 and "it fails until" not in printed
     suite = ElementTree.parse(tmp_path / "audit.xml").getroot()[0]
-    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "0")
     for limit, failures in (("risky", "1"), ("none", "0")):
         again = ["report", result["experiment"], "--fail-on", limit, "--junit", "again.xml"]
         assert wirefault(tmp_path, environ_in(tmp_path), *again).returncode == int(failures)
         suite = ElementTree.parse(tmp_path / "again.xml").getroot()[0]
-        assert (suite.get("tests"), suite.get("failures")) == ("3", failures)
+        assert (suite.get("tests"), suite.get("failures")) == ("2", failures)
     text = (tmp_path / "wirefault.audit.yaml").read_text()
     accepted = r"^# accepted 20\d\d-\d\d-\d\d, the shop drops doubles at night: q01 POST /orders, reply lost"
     assert re.search(accepted, text, re.M) and "q02_write_5xx" in text and "q01_lost_reply" not in text
@@ -394,22 +394,16 @@ def test_kept_experiment_holds_once_its_harm_is_accepted(tmp_path: Path, servers
     assert wrong.returncode == 64 and "--accept q02: the audit" in wrong.stderr
 
 
-def test_kept_experiment_fails_on_known_harm(tmp_path: Path, servers: Servers) -> None:
-    ask = ["--ask", "lost_reply", "--ask", "model_down_after_write"]
-    code, _, printed = audit(tmp_path, servers, "careless", *ask, "--keep")
-    assert code == 1 and "it fails until the findings of q01, q02 are mended, or accepted" in printed
-    ended = wirefault(tmp_path, environ_in(tmp_path), "run", "wirefault.audit.yaml")
-    assert ended.returncode == 1, ended.stdout + ended.stderr
-    text = (tmp_path / "wirefault.audit.yaml").read_text()
-    assert "  q01_lost_reply:" in text and "  q02_model_down_after_write:" in text
-    assert re.findall(r"^# fails: (q\d+) ", text, re.M) == ["q01", "q02"]
-
-
 def test_written_experiment_fails_on_the_harm_that_was_not_accepted(tmp_path: Path, servers: Servers) -> None:
     ask = ["--ask", "lost_reply", "--ask", "model_down_after_write", "--ask", "write_5xx"]
-    _, result, _ = audit(tmp_path, servers, "careless", *ask)
+    code, result, printed = audit(tmp_path, servers, "careless", *ask, "--keep")
     harms = [each["id"] for each in result["answers"] if each["severity"] in ("harmful", "risky")]
-    assert len(harms) == 2
+    assert (
+        code == 1 and f"it fails until the findings of {', '.join(harms)} are mended, or accepted" in printed
+    )
+    text = (tmp_path / "wirefault.audit.yaml").read_text()
+    assert harms == re.findall(r"^# fails: (q\d+) ", text, re.M) == ["q01", "q03"]
+    assert "  q01_lost_reply:" in text and "  q03_model_down_after_write:" in text
     codes = []
     for accepted in (harms[:1], harms):
         words = [word for id in accepted for word in ("--accept", f"{id}=it is known")]

@@ -31,20 +31,21 @@ RUN = (
 )
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project with the page's files written and its changes made."""
+    folder = tmp_path_factory.mktemp("project")
     for name in COPIED:
         copy = copy_sources if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+        copy(ROOT / name, folder / name)
+    shutil.copy(ROOT / "pyproject.toml", folder)
     for block in re.finditer(r"```(python|diff|yaml|json)\n(.*?)```", PAGE, re.DOTALL):
-        path = tmp_path / re.findall(r"`([\w/-]+\.(?:py|yaml|json))`", PAGE[: block.start()])[-1]
+        path = folder / re.findall(r"`([\w/-]+\.(?:py|yaml|json))`", PAGE[: block.start()])[-1]
         if block[1] == "diff":
             change(path, block[2].splitlines(keepends=True))
         else:
             path.write_text(block[2], encoding="utf-8")
-    return tmp_path
+    return folder
 
 
 def change(path: Path, lines: list[str]) -> None:
@@ -54,6 +55,22 @@ def change(path: Path, lines: list[str]) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count(before) == 1, f"{path.name} has not this once:\n{before}"
     path.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def test_docs_page_touches_three_files_and_compose(project: Path) -> None:
+    files = [
+        path for path in project.rglob("*.*") if path.is_file() and path.suffix in (".py", ".yaml", ".json")
+    ]
+    touched = {
+        str(path.relative_to(project))
+        for path in files
+        if not (ROOT / path.relative_to(project)).is_file()
+        or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
+    }
+    assert {name for name in touched if not name.startswith("tests/")} == {
+        *("wirefault/wiring/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
+        *("my-playbooks.yaml", "my-prompts.json"),
+    }
 
 
 def test_tool_of_docs_page_works_and_passes_project_tests(project: Path) -> None:
@@ -72,7 +89,7 @@ def test_docs_page_commands_show_tool(project: Path) -> None:
     environ = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
     commands = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
     for line, outcome in zip(commands, ("success", "duplicate"), strict=True):
-        words = line.replace("wirefault ", f"{sys.executable} -m wirefault ", 1)
+        words = f"{line.replace('wirefault ', f'{sys.executable} -m wirefault ', 1)} --no-charts"
         done = subprocess.run(
             ["bash", "-c", words],
             cwd=project,
@@ -82,19 +99,3 @@ def test_docs_page_commands_show_tool(project: Path) -> None:
             timeout=RUN_PATIENCE_S,
         )
         assert re.search(rf"^1/1 +{outcome}\b", done.stdout, re.MULTILINE), done.stdout + done.stderr
-
-
-def test_docs_page_touches_three_files_and_compose(project: Path) -> None:
-    files = [
-        path for path in project.rglob("*.*") if path.is_file() and path.suffix in (".py", ".yaml", ".json")
-    ]
-    touched = {
-        str(path.relative_to(project))
-        for path in files
-        if not (ROOT / path.relative_to(project)).is_file()
-        or path.read_bytes() != (ROOT / path.relative_to(project)).read_bytes()
-    }
-    assert {name for name in touched if not name.startswith("tests/")} == {
-        *("wirefault/wiring/lab.json", "flask_tools/note.py", "agent/tools.py", "docker-compose.yaml"),
-        *("my-playbooks.yaml", "my-prompts.json"),
-    }
