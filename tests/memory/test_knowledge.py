@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wirefault.history.judged_events import Outcome
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.memory.episodes import (
-    Episode,
+    Remembered,
     RememberedFault,
     RememberedFinding,
     RememberedOutage,
@@ -35,14 +35,14 @@ from wirefault.memory.trials import (
 LINK, TOOL, OTHER, SUBJECT = "link weather", "tool weather GET /now", "link movie", "subject agent"
 
 
-def episode(key: str, arm: str = "method", outcome: Outcome = "success", **more: Any) -> Episode:
+def episode(key: str, arm: str = "method", outcome: Outcome = "success", **more: Any) -> Remembered:
     """An episode of the experiment ``x``; with one fault unless it is of the control."""
     result = result_of(outcome, (), ended=True) or "failure"
     faults = () if arm == "control" else (late(100),)
     known = {"source": "x", "twin_arm": "" if arm == "control" else "control", "faults": faults}
     run = {"run_id": f"{more.get('source', 'x')}-{arm}", "time": 1.0, "seconds": 2.0}
     used = {LINK: True, OTHER: True}
-    return Episode(
+    return Remembered(
         arm=arm,
         key=key,
         subject=SUBJECT,
@@ -55,12 +55,12 @@ def late(ms: float, kind: str = "latency", link: str = "weather") -> RememberedF
     return RememberedFault(kind, link, (f"link {link}", f"tool {link} GET /now"), {"latency": ms})
 
 
-def pairs(count: int, **more: Any) -> list[Episode]:
+def pairs(count: int, **more: Any) -> list[Remembered]:
     """So many pairs: the control succeeds, the arm has what ``more`` says."""
     return [each for n in range(count) for each in (episode(f"e{n}", "control"), episode(f"e{n}", **more))]
 
 
-def known(episodes: Sequence[Episode], component: str = LINK) -> Knowledge:
+def known(episodes: Sequence[Remembered], component: str = LINK) -> Knowledge:
     [one] = [each for each in known_components(episodes) if each.component == component]
     return one
 
@@ -186,7 +186,7 @@ def test_similarity_has_its_named_weights() -> None:
 
 NUMBERS = st.floats(min_value=-1e15, max_value=1e15)
 EPISODES = st.builds(
-    Episode,
+    Remembered,
     source=st.sampled_from("xy"),
     arm=st.sampled_from(["control", "method"]),
     run_id=st.just("run"),
@@ -226,7 +226,7 @@ EPISODES = st.builds(
 
 
 @given(st.lists(EPISODES, max_size=12))
-def test_figures_are_finite_and_shares_are_bounded(episodes: list[Episode]) -> None:
+def test_figures_are_finite_and_shares_are_bounded(episodes: list[Remembered]) -> None:
     for each in known_components(episodes):
         sentences = learnings(each)
         json.dumps([asdict(each), list(map(asdict, sentences))], allow_nan=False)

@@ -30,7 +30,7 @@ from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.saved import save
 from wirefault.history.events import Event
-from wirefault.memory.episodes import Episode
+from wirefault.memory.episodes import Remembered
 from wirefault.memory.histories import recorded_episodes
 
 FOUR, RIGHT = {"values": [{"number": 4}]}, [{"value": 4.0, "unit": None}]
@@ -85,7 +85,7 @@ def call(*words: str) -> Result:
     return CliRunner().invoke(main, ["memory", *words])
 
 
-def remembered(logs: Path) -> list[Episode]:
+def remembered(logs: Path) -> list[Remembered]:
     return list(recorded_episodes(logs, {"LOGS_DIR": str(logs)}, {}))
 
 

@@ -32,7 +32,8 @@ from wirefault.history.events import (
     SocketMessage,
     SubjectKilled,
 )
-from wirefault.report.timeline import Timeline, timeline_of
+from wirefault.judging.judge import JudgedEpisode, judge_episode
+from wirefault.report.timeline import timeline_lines
 from wirefault.report.timeline_text import print_timeline
 from wirefault.toxiproxy.planned import PlannedToxic
 
@@ -40,15 +41,15 @@ SENT, LIE = '{"temp": 8.4, "city": "Paris"}', '{"temp": 36.1, "city": "Paris"}'
 CHANGED = fault_met("wrong_value", id="lie", shows={"status": 200, "digest": ""}, delay_ms=0.0)
 
 
-def of(*events: Event, **more: Any) -> Timeline:
-    return timeline_of([run_started(1), *episode(*events, **more)], "001")
+def of(*events: Event, **more: Any) -> JudgedEpisode:
+    return judge_episode([run_started(1), *episode(*events, **more)], "001")
 
 
-def texts(timeline: Timeline, kind: str) -> list[str]:
-    return [line.text for line in timeline.lines if line.kind == kind]
+def texts(timeline: JudgedEpisode, kind: str) -> list[str]:
+    return [line.text for line in timeline_lines(timeline) if line.kind == kind]
 
 
-def drawn(timeline: Timeline, *, full: bool = False) -> list[str]:
+def drawn(timeline: JudgedEpisode, *, full: bool = False) -> list[str]:
     console = Console(file=io.StringIO(), width=100)
     print_timeline(console, timeline, full=full)
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -67,7 +68,9 @@ def test_call_has_tries_and_result() -> None:
         tried("weather", try_=2, start=103.1),
         called(SENT, arguments={"city": "Paris"}),
     )
-    output = [(line.kind, line.text, line.seen, line.depth) for line in timeline.lines if line.at != 1.0]
+    output = [
+        (line.kind, line.text, line.seen, line.depth) for line in timeline_lines(timeline) if line.at != 1.0
+    ]
     assert output[:5] == [
         ("call", 'get(city="Paris")', "", 0),
         ("try", "weather  GET /", "http_503", 1),
@@ -78,7 +81,13 @@ def test_call_has_tries_and_result() -> None:
 
 
 def test_times_are_counted_from_start_of_episode() -> None:
-    assert [line.at for line in of(tried("weather"), called()).lines if line.at] == [1.0, 2.0, 2.0, 3.0, 7.0]
+    assert [line.at for line in timeline_lines(of(tried("weather"), called())) if line.at] == [
+        1.0,
+        2.0,
+        2.0,
+        3.0,
+        7.0,
+    ]
 
 
 def test_changed_reply_shows_both_sides() -> None:
@@ -90,7 +99,9 @@ def test_changed_reply_shows_headers_that_guide_or_differ() -> None:
     plain = {"Content-Type": "application/json", "Content-Length": "9"}
     reply = FaultedReply(SENT, LIE, upstream_headers=plain, observed_headers=plain | {"Retry-After": "2"})
     timeline = of(struck(SENT, LIE, faulted_reply=reply, status=429), tried("weather", error="http_429"))
-    headers = {line.kind: line.headers for line in timeline.lines if line.kind in ("upstream", "observed")}
+    headers = {
+        line.kind: line.headers for line in timeline_lines(timeline) if line.kind in ("upstream", "observed")
+    }
     assert headers == {"upstream": (), "observed": ("Retry-After: 2",)}
     assert any("429  Retry-After: 2  " in line for line in drawn(timeline))
 
@@ -151,7 +162,7 @@ def test_reply_possibly_lost_in_toxic_is_not_shown_as_received(
     assert texts(timeline, "upstream") == [SENT]
     expected = "no whole reply" if known else "unknown: a toxic may have kept the reply back"
     assert texts(timeline, "observed") == [expected]
-    [request] = [line for line in timeline.lines if line.kind == "request"]
+    [request] = [line for line in timeline_lines(timeline) if line.kind == "request"]
     assert request.seen == ("lost" if known else "unknown")
 
 
@@ -209,7 +220,7 @@ def test_server_text_is_stripped() -> None:
 
 def test_missing_episode_is_error() -> None:
     with pytest.raises(ValueError, match="episode 002"):
-        timeline_of([run_started(1), *episode()], "002")
+        judge_episode([run_started(1), *episode()], "002")
 
 
 def test_message_with_fault_is_listed() -> None:
@@ -240,4 +251,7 @@ def test_kill_has_loss_and_way_back() -> None:
         "GET / of weather: not executed",
         "1 call repeated, recovered after 0.50 s",
     ]
-    assert [line.label for line in timeline.lines if line.kind == "killed"][1:] == ["lost", "after it"]
+    assert [line.label for line in timeline_lines(timeline) if line.kind == "killed"][1:] == [
+        "lost",
+        "after it",
+    ]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wirefault.experiments.plan import ExperimentPlan
     from wirefault.experiments.saved import SavedExperiment
     from wirefault.experiments.search.run_search import SearchResult
-    from wirefault.memory.episodes import Episode
+    from wirefault.memory.episodes import Remembered
     from wirefault.settings.configuration import Configuration
 
 PATH = click.Path(path_type=Path)
@@ -163,7 +163,7 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
     return result.code, result
 
 
-def remembered(configuration: Configuration, as_json: bool, search_id: str = "") -> list[Episode]:
+def remembered(configuration: Configuration, as_json: bool, search_id: str = "") -> list[Remembered]:
     """The episodes of memory, which is rebuilt first if it lacks a recording other than the search."""
     from wirefault.memory.histories import rebuilt, unremembered
     from wirefault.memory.store import Memory

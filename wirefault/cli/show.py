@@ -41,9 +41,10 @@ def show_command(
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import findings_if_audit
     from wirefault.judging.ending import run_word
+    from wirefault.judging.judge import judge_episode
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
-    from wirefault.report.timeline import timeline_of
+    from wirefault.report.timeline import timeline_as_json
     from wirefault.report.timeline_text import print_timeline
 
     if episode is None and _QUESTION.fullmatch(run):
@@ -63,17 +64,17 @@ def show_command(
         return
     key = recorded.episode_named(episode)
     try:
-        timeline = timeline_of(recorded.run_of(key), key, recorded.control.get(key))
+        judged = judge_episode(recorded.run_of(key), key, recorded.control.get(key))
     except ValueError as error:
         raise InputError(str(error)) from None
     if (audited := findings_if_audit(recording.experiment)) is not None:  # the clean runs are its control
-        timeline = replace(timeline, findings=audited.get(key, timeline.findings))
+        judged = replace(judged, findings=audited.get(key, judged.findings))
     if as_json:
-        print_object({**timeline.as_json(), "evidence": evidence.as_json()})
+        print_object({**timeline_as_json(judged), "evidence": evidence.as_json()})
     else:
-        print_timeline(plain_console(), timeline, full=full)
-        requests = {id for line in timeline.lines for id in line.ids}
-        proofs = [id for finding in timeline.findings for id in finding.evidence if id in requests]
+        print_timeline(plain_console(), judged, full=full)
+        requests = {id for request in judged.trace.requests for id in request.ids}
+        proofs = [id for finding in judged.findings for id in finding.evidence if id in requests]
         if link := recorded_link(recording, recorded, key, proofs[0] if proofs else ""):
             click.echo(f"page: {link}")
         click.echo(f"evidence: {evidence.text}")

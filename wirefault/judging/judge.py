@@ -25,7 +25,7 @@ from wirefault.judging.findings.outcomes import outcome_finding, with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.rules import in_order, trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.oracle.episode import Episode
+from wirefault.judging.oracle.episode import EpisodeToJudge
 from wirefault.judging.oracle.exposure import AskedAbout
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.usage import ModelUsage, episode_costs, model_usage
@@ -173,6 +173,15 @@ def recorded_judgements(identified: Sequence[tuple[str, Event]]) -> dict[str, Ep
     }
 
 
+def judge_episode(events: Iterable[Event], episode: str, control: ByControl | None = None) -> JudgedEpisode:
+    """Judge one episode among all events of its run. Raises ``ValueError`` if it is missing."""
+    alone = [(id, event) for id, event in with_ids(events) if getattr(event, "episode", episode) == episode]
+    run = judge_identified(alone).by_control({episode: control} if control else {})
+    if not run.episodes:
+        raise ValueError(f"episode {episode} is not in this history")
+    return run.by_episode[episode]
+
+
 def _differences(judged: EpisodeJudged, recorded: EpisodeJudged) -> Iterator[str]:
     """A sentence for each field that differs; for the outcome alone if it does."""
     if judged.outcome != recorded.outcome:
@@ -280,7 +289,7 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
     ``finished`` is False while the run continues. An episode without an end is ``unjudged`` in such a run,
     and in a run that a person ``interrupted``. In any other run the lab failed, and it is ``invalid``.
     """
-    episode = Episode.of(trace, finished, interrupted)
+    episode = EpisodeToJudge.of(trace, finished, interrupted)
     verdict = episode.judge()
     first = episode.first_attempt().judge() if len(episode.attempts) > 1 else verdict
     evidence = gather(trace)
@@ -305,7 +314,7 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
     return structs.replace(judged, by_outcome=outcome_finding(trace, judged))
 
 
-def _is_touched(episode: Episode, faults: Sequence[FaultRecord]) -> bool:
+def _is_touched(episode: EpisodeToJudge, faults: Sequence[FaultRecord]) -> bool:
     """Whether a delivered fault touched what the oracle asks about."""
     if episode.oracle is None or not any(fault.delivered for fault in faults):
         return False

@@ -11,7 +11,7 @@ from typing import Any
 from wirefault.core.errors import UserError
 from wirefault.experiments.saved import load_saved
 from wirefault.experiments.search.chain import Chain, chain_of
-from wirefault.memory.episodes import Episode
+from wirefault.memory.episodes import Remembered
 from wirefault.memory.knowledge import CONFIDENCE, Knowledge, known_components
 from wirefault.memory.learnings import learnings
 from wirefault.memory.planner.choose import Proposal
@@ -27,7 +27,7 @@ MAX_NEXT = 8
 class MemoryDocument:
     """Knowledge by component and fault, the next experiments, and the chains that led to earlier ones."""
 
-    episodes: Sequence[Episode]
+    episodes: Sequence[Remembered]
     known: Sequence[Knowledge]
     not_remembered: Sequence[str]
     proposals: Sequence[Proposal]
@@ -102,7 +102,7 @@ def recordings_of(runs: Iterable[str], sources: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(sources.get(run, run) for run in runs))
 
 
-def latest_prompts(episodes: Iterable[Episode]) -> list[str]:
+def latest_prompts(episodes: Iterable[Remembered]) -> list[str]:
     """Return the ids of the prompts of the latest recording that has episodes without faults."""
     calm = [each for each in episodes if each.calls and not each.faults]
     return list(dict.fromkeys(prompt_of(each.key) for each in calm if each.source == calm[-1].source))

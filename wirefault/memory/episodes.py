@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -23,7 +22,7 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.history.judged_events import FaultRecord, Finding, Outcome
-from wirefault.judging.judge import RunJudgement
+from wirefault.judging.judge import JudgedEpisode, RunJudgement
 from wirefault.judging.oracle.outcome import is_success
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.trace import EpisodeTrace
@@ -66,8 +65,8 @@ class RememberedOutage:
 
 
 @dataclass(frozen=True)
-class Episode:
-    """One episode.
+class Remembered:
+    """An episode in the file of memory: names and numbers alone, so that it outlives its recording.
 
     ``source``: the experiment or lone run. ``twin_arm``: the control with the same prompts; empty for a
     control and without one. ``uncertain``: whether further faults may have been delivered. ``used``: whether
@@ -124,37 +123,34 @@ def remembered_episodes(
     arm: str = "",
     twin_arm: str = "",
     audited: Mapping[str, Sequence[Finding]] | None = None,
-) -> Iterator[Episode]:
+) -> Iterator[Remembered]:
     """The episodes of a judged run, without those in which the lab failed.
 
-    ``source``, ``arm``, ``twin_arm``: see ``Episode``. ``audited``: an audit's findings, by episode, which
+    ``source``, ``arm``, ``twin_arm``: see ``Remembered``. ``audited``: an audit's findings, by episode, which
     count instead of the run's.
     """
     subject = subject_name(judgement.started, judgement.events)
     models, planned = _model_names(judgement), _planned_parameters(judgement.started)
     outages = outages_in(judgement.traces.values())
-    by_episode: defaultdict[str, list[Finding]] = defaultdict(list)
-    for finding in judgement.findings:
-        by_episode[finding.episode].append(finding)
-    for judged in judgement.episodes:
-        trace = judgement.traces[judged.episode]
-        findings = by_episode[judged.episode] if audited is None else audited.get(judged.episode, ())
+    for key, episode in judgement.by_episode.items():
+        trace, judged = episode.trace, episode.judged
+        findings = episode.findings if audited is None else audited.get(key, ())
         ended = any(isinstance(event, EpisodeJudged) for event in trace.events)
         result = result_of(judged.outcome, (each.severity for each in findings), ended=ended)
         if result is None:
             continue
-        yield Episode(
+        yield Remembered(
             source=source,
             arm=arm,
             run_id=run_id,
-            key=judged.episode,
+            key=key,
             subject=f"subject {subject}",
             time=next((event.t for event in trace.all(EpisodeStarted)), judgement.started.t),
             seconds=math.fsum(event.ms for event in trace.all(AttemptEnded)) / 1000,
             outcome=judged.outcome,
             result=result,
             twin_arm=twin_arm,
-            faults=tuple(_faults(judged, trace, models, planned)),
+            faults=tuple(_faults(episode, models, planned)),
             uncertain=any(_is_uncertain(record) for record in judged.faults),
             used=_used(calls_in(trace, {}, whole=True)[0], models),
             findings=tuple(_remembered(each, trace, models) for each in findings if each.severity != "note"),
@@ -165,7 +161,7 @@ def remembered_episodes(
                     outage.end,
                     outage.seconds,
                 )
-                for outage in outages[judged.episode].outages
+                for outage in outages[key].outages
             ),
             calls=() if judged.faults else tuple(replace(each, figures={}) for each in audited_calls(trace)),
         )
@@ -192,16 +188,13 @@ def _at(link: str, operation: str, models: Mapping[str, str]) -> tuple[str, ...]
 
 
 def _faults(
-    judged: EpisodeJudged,
-    trace: EpisodeTrace,
-    models: Mapping[str, str],
-    planned: Mapping[str, Mapping[str, float]],
+    episode: JudgedEpisode, models: Mapping[str, str], planned: Mapping[str, Mapping[str, float]]
 ) -> Iterator[RememberedFault]:
-    for record in judged.faults:
+    for record in episode.judged.faults:
         if record.source != "budget" and record.delivered is True:
             components = dict.fromkeys(
                 component
-                for request in trace.requests
+                for request in episode.trace.requests
                 if request.link_name == record.link and request.attempt == record.attempt
                 if record.source == "toxic" or record.kind in request.fault_kinds
                 for component in _at(record.link, operation_of(request), models)

@@ -17,7 +17,7 @@ from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.judge import judge_run
-from wirefault.memory.episodes import Episode, remembered_episodes
+from wirefault.memory.episodes import Remembered, remembered_episodes
 from wirefault.memory.store import Memory
 
 
@@ -39,7 +39,9 @@ def rebuilt(memory: Memory, logs: Path, environ: Mapping[str, str]) -> tuple[int
     return memory.rebuild(recorded_episodes(logs, environ, skipped), sources, skipped), skipped
 
 
-def recorded_episodes(logs: Path, environ: Mapping[str, str], skipped: dict[str, str]) -> Iterator[Episode]:
+def recorded_episodes(
+    logs: Path, environ: Mapping[str, str], skipped: dict[str, str]
+) -> Iterator[Remembered]:
     """The episodes of all recordings. Altered and unreadable ones are skipped, and ``skipped`` gets
     the reason of each."""
     archived = archived_names(logs)
@@ -51,7 +53,7 @@ def recorded_episodes(logs: Path, environ: Mapping[str, str], skipped: dict[str,
 
 def _episodes_below(
     logs: Path, environ: Mapping[str, str], skipped: dict[str, str], archived: Collection[str] = ()
-) -> Iterator[Episode]:
+) -> Iterator[Remembered]:
     experiments = set(saved_ids(logs))
     for name in sorted({*experiments, *lone_runs(logs)} - set(archived)):
         try:
@@ -66,7 +68,7 @@ def _episodes_below(
         yield from episodes
 
 
-def _experiment_episodes(saved: SavedExperiment, skipped: dict[str, str]) -> Iterator[Episode]:
+def _experiment_episodes(saved: SavedExperiment, skipped: dict[str, str]) -> Iterator[Remembered]:
     saved.facts.keeps_judgements = True
     audited = findings_if_audit(saved)
     for arm in saved.plan.arms:
@@ -85,7 +87,7 @@ def run_episodes(
     arm: PlannedArm,
     run_id: str,
     audited: Mapping[str, Sequence[Finding]] | None = None,
-) -> list[Episode]:
+) -> list[Remembered]:
     """The episodes that the arm counts from this run of it. Raises as ``read_run`` does.
 
     ``audited``: an audit's findings, by episode.
@@ -103,7 +105,7 @@ def _twin_arm(saved: SavedExperiment, arm: PlannedArm) -> str:
     return control.name if control.is_calm and not arm.is_calm else ""
 
 
-def _counts(episode: Episode, facts: ArmFacts) -> bool:
+def _counts(episode: Remembered, facts: ArmFacts) -> bool:
     """Whether the arm counts the episode from this run; an interrupted one only if no run completed it."""
     if episode.result == "interrupted":
         return episode.key not in facts.source

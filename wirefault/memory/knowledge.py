@@ -10,13 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from wirefault.memory.episodes import Episode, RememberedFault, RememberedOutage, Result
+from wirefault.memory.episodes import Remembered, RememberedFault, RememberedOutage, Result
 from wirefault.stats.exact import clopper_pearson
 from wirefault.stats.rates import Difference, paired_difference
 from wirefault.stats.survival import Duration, mean_time
 
 CONFIDENCE = 0.9
-_Twins = Mapping[tuple[str, str, str], Episode]
+_Twins = Mapping[tuple[str, str, str], Remembered]
 
 
 @dataclass(frozen=True)
@@ -105,14 +105,14 @@ class Knowledge:
     runs: tuple[str, ...]
 
 
-def known_components(episodes: Sequence[Episode]) -> list[Knowledge]:
+def known_components(episodes: Sequence[Remembered]) -> list[Knowledge]:
     """The knowledge about all components and faults, by component and fault."""
-    with_fault: defaultdict[tuple[str, str], list[Episode]] = defaultdict(list)
+    with_fault: defaultdict[tuple[str, str], list[Remembered]] = defaultdict(list)
     for episode in episodes:
         for component, fault in sorted({pair for each in episode.faults for pair in _pairs(episode, each)}):
             with_fault[component, fault].append(episode)
     twins = {(each.source, each.arm, each.key): each for each in episodes}
-    calm: defaultdict[str, list[Episode]] = defaultdict(list)
+    calm: defaultdict[str, list[Remembered]] = defaultdict(list)
     for episode in episodes:
         if not episode.faults and not episode.uncertain:
             calm[episode.source].append(episode)
@@ -122,7 +122,7 @@ def known_components(episodes: Sequence[Episode]) -> list[Knowledge]:
     ]
 
 
-def _pairs(episode: Episode, fault: RememberedFault) -> Iterator[tuple[str, str]]:
+def _pairs(episode: Remembered, fault: RememberedFault) -> Iterator[tuple[str, str]]:
     for component in (*fault.components, episode.subject):
         yield component, fault.kind
 
@@ -130,8 +130,8 @@ def _pairs(episode: Episode, fault: RememberedFault) -> Iterator[tuple[str, str]
 def _known(
     component: str,
     fault: str,
-    episodes: Sequence[Episode],
-    calm: Mapping[str, Sequence[Episode]],
+    episodes: Sequence[Remembered],
+    calm: Mapping[str, Sequence[Remembered]],
     twins: _Twins,
 ) -> Knowledge:
     sources = dict.fromkeys(each.source for each in episodes)
@@ -160,22 +160,22 @@ def _known(
     )
 
 
-def _is_alone(episode: Episode) -> bool:
+def _is_alone(episode: Remembered) -> bool:
     """Whether one fault alone was delivered, on one link, and no other is possible."""
     return not episode.uncertain and len({(each.link, each.kind) for each in episode.faults}) == 1
 
 
-def twin_of(episode: Episode, twins: _Twins) -> Episode | None:
+def twin_of(episode: Remembered, twins: _Twins) -> Remembered | None:
     """The control's episode of the same prompt and repetition; None if it met a fault, or is missing."""
     twin = twins.get((episode.source, episode.twin_arm, episode.key)) if episode.twin_arm else None
     return None if twin is None or twin.faults or twin.uncertain else twin
 
 
-def _runs(episodes: Iterable[Episode]) -> tuple[str, ...]:
+def _runs(episodes: Iterable[Remembered]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.run_id for each in episodes))
 
 
-def _successes(episodes: Iterable[Episode]) -> Share:
+def _successes(episodes: Iterable[Remembered]) -> Share:
     known = [each.success for each in episodes if each.success is not None]
     return Share(sum(known), len(known))
 
@@ -191,7 +191,7 @@ def _difference(pairs: Iterable[tuple[bool | None, bool | None]]) -> Difference 
     )
 
 
-def _ranges(component: str, fault: str, episodes: Sequence[Episode]) -> Iterator[ParameterRange]:
+def _ranges(component: str, fault: str, episodes: Sequence[Remembered]) -> Iterator[ParameterRange]:
     """The parameters that episodes survived, and that they did not: these without any other fault."""
     values: defaultdict[str, dict[bool, list[list[float]]]] = defaultdict(lambda: {True: [], False: []})
     for episode in episodes:
@@ -216,9 +216,11 @@ def _range(doses: Sequence[Sequence[float]]) -> Range | None:
     return Range(min(map(min, doses)), max(map(max, doses)), len(doses))
 
 
-def _patterns(component: str, episodes: Sequence[Episode], without: Sequence[Episode]) -> Iterator[Pattern]:
+def _patterns(
+    component: str, episodes: Sequence[Remembered], without: Sequence[Remembered]
+) -> Iterator[Pattern]:
     """The rules that fired about the component; without requests in evidence, about an episode as a whole."""
-    fired: defaultdict[str, list[Episode]] = defaultdict(list)
+    fired: defaultdict[str, list[Remembered]] = defaultdict(list)
     for episode in episodes:
         for rule in _rules(component, episode):
             fired[rule].append(episode)
@@ -228,7 +230,7 @@ def _patterns(component: str, episodes: Sequence[Episode], without: Sequence[Epi
         yield Pattern(rule, *shares, _runs(of_rule))
 
 
-def _rules(component: str, episode: Episode) -> set[str]:
+def _rules(component: str, episode: Remembered) -> set[str]:
     return {
         each.rule
         for each in episode.findings
@@ -236,10 +238,10 @@ def _rules(component: str, episode: Episode) -> set[str]:
     }
 
 
-def _affected(pairs: Sequence[tuple[Episode, Episode]]) -> Iterator[Affected]:
+def _affected(pairs: Sequence[tuple[Remembered, Remembered]]) -> Iterator[Affected]:
     """The components that the fault was not injected at, by how often they worked with it and without."""
     worked: defaultdict[str, list[tuple[bool | None, bool | None]]] = defaultdict(list)
-    lost: defaultdict[str, list[Episode]] = defaultdict(list)
+    lost: defaultdict[str, list[Remembered]] = defaultdict(list)
     for before, after in pairs:
         faulted_links = {each.link for each in after.faults}
         for component, ok in before.used.items():
@@ -260,11 +262,11 @@ def _link_of(component: str) -> str:
     return name.partition(" ")[0] if kind == "tool" else name if kind == "link" else ""
 
 
-def _is_faulted(component: str, episode: Episode) -> bool:
+def _is_faulted(component: str, episode: Remembered) -> bool:
     return any(component in each.components for each in episode.faults)
 
 
-def _recovery(component: str, fault: str, episodes: Sequence[Episode]) -> Recovery:
+def _recovery(component: str, fault: str, episodes: Sequence[Remembered]) -> Recovery:
     """By the outages of the faulted links that this fault caused."""
     outages: list[RememberedOutage] = []
     for episode in episodes:

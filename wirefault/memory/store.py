@@ -13,7 +13,7 @@ from msgspec.json import decode, encode
 from wirefault.core.errors import InputError
 from wirefault.core.files import UnsafeFileError, read_shared, replace_shared
 from wirefault.core.sqlite import check_owner, connect
-from wirefault.memory.episodes import Episode
+from wirefault.memory.episodes import Remembered
 
 FOLDER = "memory"
 _FILE, _MARKS = "memory.sqlite", "outcomes.json"
@@ -38,7 +38,9 @@ class Memory:
     def exists(self) -> bool:
         return self.path.exists()
 
-    def rebuild(self, episodes: Iterable[Episode], sources: Iterable[str], skipped: Mapping[str, str]) -> int:
+    def rebuild(
+        self, episodes: Iterable[Remembered], sources: Iterable[str], skipped: Mapping[str, str]
+    ) -> int:
         """Replace all content in one transaction; return the number of episodes.
 
         ``episodes`` are read first, so that ``skipped`` may be filled by them.
@@ -68,12 +70,12 @@ class Memory:
             database.execute("COMMIT")
         return len(rows)
 
-    def episodes(self) -> list[Episode]:
+    def episodes(self) -> list[Remembered]:
         """All remembered episodes, oldest first."""
         with self._opened() as database:
             rows = database.execute("SELECT episode FROM episodes ORDER BY time, rowid").fetchall()
             try:
-                return [decode(row["episode"], type=Episode) for row in rows]
+                return [decode(row["episode"], type=Remembered) for row in rows]
             except ValueError:
                 raise self._unusable("it is from another version") from None
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from wirefault.memory.episodes import Episode, Result
+from wirefault.memory.episodes import Remembered, Result
 from wirefault.memory.knowledge import Knowledge, Range, known_components
 from wirefault.memory.learnings import Learning, learnings
 
@@ -56,9 +56,9 @@ def trial_outcome(results: Collection[Result]) -> Result:
     return "failure" if all(result == "failure" for result in judged) else "partial success"
 
 
-def trials_in(episodes: Sequence[Episode], own_outcomes: Mapping[str, str]) -> list[Trial]:
+def trials_in(episodes: Sequence[Remembered], own_outcomes: Mapping[str, str]) -> list[Trial]:
     """All trials, oldest first. ``own_outcomes``: by experiment or run; they replace the derived ones."""
-    by_source: defaultdict[str, list[Episode]] = defaultdict(list)
+    by_source: defaultdict[str, list[Remembered]] = defaultdict(list)
     for episode in episodes:
         by_source[episode.source].append(episode)
     trials: list[Trial] = []
@@ -75,7 +75,7 @@ def trials_in(episodes: Sequence[Episode], own_outcomes: Mapping[str, str]) -> l
     return sorted(trials, key=lambda trial: trial.timestamp)
 
 
-def _trial(known: Knowledge, source: str, arm: str, faulted: Iterable[Episode], own: str) -> Trial:
+def _trial(known: Knowledge, source: str, arm: str, faulted: Iterable[Remembered], own: str) -> Trial:
     of_trial = [
         each
         for each in faulted

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
-    EpisodeJudged,
     EpisodeStarted,
     Event,
     Exchange,
@@ -32,10 +31,9 @@ from wirefault.history.events import (
     WorldRead,
 )
 from wirefault.history.gateway_events import GUIDING_HEADERS
-from wirefault.history.judged_events import Claim, FaultRecord, Finding
+from wirefault.history.judged_events import Claim, FaultRecord
 from wirefault.history.logs import recovery_message
-from wirefault.history.reader import with_ids
-from wirefault.judging.judge import ByControl, judge_identified
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.kills import KillFigures, episode_kills
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
@@ -229,54 +227,34 @@ _CallKey = tuple[int, str, str, int]
 _Block = tuple[float, list[TimelineLine]]
 
 
-@dataclass(frozen=True)
-class Timeline:
-    """An episode with its verdict. ``lines`` are in order of time, the lines of a request together."""
-
-    run_id: str
-    judgement: EpisodeJudged
-    lines: Sequence[TimelineLine]
-    findings: Sequence[Finding]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return one JSON object; ``at`` in seconds from the episode's start, ``ms`` as the caller saw it."""
-        judged = self.judgement
-        return {
-            "run_id": self.run_id,
-            "episode": judged.episode,
-            "prompt": judged.prompt,
-            "outcome": judged.outcome,
-            "world": judged.world,
-            "claim": judged.claim,
-            "value": judged.value,
-            "flags": judged.flags,
-            "why": judged.why,
-            "timeline": [asdict(line) for line in self.lines],
-            "findings": [finding.as_json() for finding in self.findings],
-        }
+def timeline_as_json(episode: JudgedEpisode) -> dict[str, Any]:
+    """Return one JSON object; ``at`` in seconds from the episode's start, ``ms`` as the caller saw it."""
+    judged = episode.judged
+    return {
+        "run_id": episode.run_id,
+        "episode": judged.episode,
+        "prompt": judged.prompt,
+        "outcome": judged.outcome,
+        "world": judged.world,
+        "claim": judged.claim,
+        "value": judged.value,
+        "flags": judged.flags,
+        "why": judged.why,
+        "timeline": [asdict(line) for line in timeline_lines(episode)],
+        "findings": [finding.as_json() for finding in episode.findings],
+    }
 
 
-def timeline_of(events: Sequence[Event], episode: str, control: ByControl | None = None) -> Timeline:
-    """Build the timeline of an episode from all events of its run. Raises ``ValueError`` if it is missing.
-
-    ``control``: what an experiment's control shows about it.
-    """
-    alone = [(id, event) for id, event in with_ids(events) if getattr(event, "episode", episode) == episode]
-    run = judge_identified(alone).by_control({episode: control} if control else {})
-    if not run.episodes:
-        raise ValueError(f"episode {episode} is not in this history")
-    lines = timeline_lines(run.traces[episode], run.episodes[0])
-    return Timeline(run.started.run_id, run.episodes[0], lines, run.findings)
-
-
-def timeline_lines(trace: EpisodeTrace, judgement: EpisodeJudged) -> list[TimelineLine]:
-    """Return the lines of an episode that has started, in order of time."""
+def timeline_lines(episode: JudgedEpisode) -> list[TimelineLine]:
+    """Return the lines of an episode in order of time; none if it has not started."""
+    trace, judged = episode.trace, episode.judged
     started = trace.last(EpisodeStarted)
-    assert started is not None
+    if started is None:
+        return []
     ended = trace.last(AttemptEnded)
     blocks = [
-        *_request_blocks(trace.events, trace.requests, judgement.faults),
-        *_others(trace, judgement.faults, {ended.attempt: judgement.claim} if ended else {}),
+        *_request_blocks(trace.events, trace.requests, judged.faults),
+        *_others(trace, judged.faults, {ended.attempt: judged.claim} if ended else {}),
     ]
     return [
         line.later_than(started.t)

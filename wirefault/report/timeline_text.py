@@ -11,11 +11,12 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.history.gateway_events import GUIDING_HEADERS
+from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.console import STYLES
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width
-from wirefault.report.timeline import LineKind, Timeline, TimelineLine
+from wirefault.report.timeline import LineKind, TimelineLine, timeline_lines
 
 _TIME, _LABEL, _INDENT = 9, 10, 3
 _STYLES: Mapping[LineKind, str] = {
@@ -39,23 +40,23 @@ _STYLES: Mapping[LineKind, str] = {
 _BEFORE = 24
 
 
-def print_timeline(console: Console, timeline: Timeline, *, full: bool = False) -> None:
+def print_timeline(console: Console, episode: JudgedEpisode, *, full: bool = False) -> None:
     """Print the episode's verdict, lines and findings. ``full``: texts are not cut at the line's end."""
-    judged = timeline.judgement
+    judged, lines = episode.judged, timeline_lines(episode)
     head = Text(f"{judged.outcome}", style=STYLES[OUTCOMES[judged.outcome].tone])
-    head.append(f"  episode {judged.episode} of {one_line(timeline.run_id)}", style="not bold default")
+    head.append(f"  episode {judged.episode} of {one_line(episode.run_id)}", style="not bold default")
     console.print(head, soft_wrap=True)
     console.print(Text(one_line(judged.prompt), style="bold"))
     console.print()
     width = line_width(console)
-    for line, text in zip(timeline.lines, _texts(timeline.lines, full=full), strict=True):
+    for line, text in zip(lines, _texts(lines, full=full), strict=True):
         console.print(_row(line, text, None if full else width), soft_wrap=full)
     console.print()
     because = f" ({one_line(judged.why)})" if judged.why else ""
     axes = f"world {judged.world}, claim {judged.claim}, value {judged.value}"
     flags = f", {', '.join(judged.flags)}" if judged.flags else ""
     console.print(Text(f"{judged.outcome}: {axes}{flags}{because}"))
-    for finding in timeline.findings:
+    for finding in episode.findings:
         console.print(Text(f"{finding.severity}: {one_line(finding.text)} [{', '.join(finding.evidence)}]"))
 
 

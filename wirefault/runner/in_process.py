@@ -130,7 +130,7 @@ class InProcessLab:
         return self._lab.topology
 
     @contextmanager
-    def episode(self, prompt: Prompt, settings: Settings) -> Iterator[Episode]:
+    def episode(self, prompt: Prompt, settings: Settings) -> Iterator[RunningEpisode]:
         """Make the block the only attempt at that prompt, with its faults armed and its connections recorded.
 
         The block stays in its thread and task; the run waits for it in another thread. After the block
@@ -138,7 +138,7 @@ class InProcessLab:
         """
         self.check()
         configuration = self._running(settings.model_copy(update={"prompt_limit": 1}))
-        episode = Episode(new_run_id(), prompt)
+        episode = RunningEpisode(new_run_id(), prompt)
         begun, over = threading.Event(), threading.Event()
         block = _Block(episode, begun, over)
         subject = self.tap.watched(block, self._pids)
@@ -193,8 +193,8 @@ class InProcessLab:
 
 
 @dataclass
-class Episode:
-    """One attempt in this process."""
+class RunningEpisode:
+    """An attempt in progress in this process: it takes what the code under test answers or raises."""
 
     run_id: str
     prompt: Prompt
@@ -216,7 +216,7 @@ class _Block(Subject):
 
     kind = "python"
 
-    def __init__(self, episode: Episode, begun: threading.Event, over: threading.Event) -> None:
+    def __init__(self, episode: RunningEpisode, begun: threading.Event, over: threading.Event) -> None:
         self.name = episode.prompt.text
         self.was_called = self.interrupted = False
         self._episode = episode
@@ -232,7 +232,7 @@ class _Block(Subject):
         return block_result(self._episode)
 
 
-def block_result(episode: Episode) -> SubjectResult:
+def block_result(episode: RunningEpisode) -> SubjectResult:
     """How the block's attempt ended; without an answer, it is the empty text of a quiet program."""
     if isinstance(episode.error, Exception):
         return crash_result(episode.error)

@@ -16,7 +16,7 @@ from wirefault.audit.calls import Call, CallKey
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.figures import known_names
-from wirefault.memory.episodes import Episode, RememberedFault, RememberedFinding
+from wirefault.memory.episodes import Remembered, RememberedFault, RememberedFinding
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.enhance import clamped, enhanced, metrics_for, shortened
 from wirefault.memory.planner.planner import Planner, add_hooks
@@ -24,10 +24,10 @@ from wirefault.memory.planner.risk import Profile, four_part_score
 from wirefault.memory.trials import Trial
 
 CALL = Call(CallKey("shop", "POST /orders"), 1, "write", {"method": "POST", "path": "/orders"}, executed=True)
-CLEAN = Episode("e1", "control", "r1", "buy", "subject a", 1.0, 2.0, "success", "success", calls=(CALL,))
+CLEAN = Remembered("e1", "control", "r1", "buy", "subject a", 1.0, 2.0, "success", "success", calls=(CALL,))
 
 
-def faulted(fault: str, dose: float, *, fine: bool, **changes: Any) -> Episode:
+def faulted(fault: str, dose: float, *, fine: bool, **changes: Any) -> Remembered:
     delivered = RememberedFault(
         fault, "shop", ("link shop", "tool shop POST /orders"), {"limit": dose}, f"{fault}-{dose:g}"
     )

@@ -87,7 +87,7 @@ class _Scope(NamedTuple):
 
 
 @dataclass
-class _Episode:
+class _EpisodeAccount:
     """An episode's account, and the notes about it that the history has already."""
 
     book: Book = field(default_factory=OwnBook)
@@ -135,7 +135,7 @@ class BudgetEnforcer:
         self._clock = clock
         shared = budgets.pool and budgets.run != Budget()
         self._of_run: Book = SharedBook(state, budgets.pool, self._lane) if shared else OwnBook()
-        self._episodes: dict[str, _Episode] = {}
+        self._episodes: dict[str, _EpisodeAccount] = {}
 
     def counts(self, *, of_model: bool) -> bool:
         """Whether requests on such a link use up a budget."""
@@ -172,10 +172,10 @@ class BudgetEnforcer:
                     self._count(scope, usage, spender, record)
                     self._warn(scope, spender, record)
 
-    def _episode(self, key: str) -> _Episode:
+    def _episode(self, key: str) -> _EpisodeAccount:
         if key not in self._episodes and len(self._episodes) == _KEPT_EPISODES:
             del self._episodes[next(iter(self._episodes))]
-        return self._episodes.setdefault(key, _Episode())
+        return self._episodes.setdefault(key, _EpisodeAccount())
 
     @contextmanager
     def _scopes(self, spender: Spender) -> Iterator[list[_Scope]]:

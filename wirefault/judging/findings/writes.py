@@ -14,7 +14,7 @@ from wirefault.judging.checker import Observation
 from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
-from wirefault.judging.oracle.episode import Episode
+from wirefault.judging.oracle.episode import EpisodeToJudge
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, sent_at_once, writes_in
@@ -55,7 +55,7 @@ def _all_asked_for(trace: EpisodeTrace) -> bool:
     """Whether the oracle names all writes, and each was executed the expected number of times."""
     if trace.last(EpisodeStarted) is None:
         return False
-    episode = Episode.of(trace, finished=True)
+    episode = EpisodeToJudge.of(trace, finished=True)
     names_all = episode.oracle is not None and episode.oracle.names_all_writes
     return names_all and episode.expected_world().axis == "as_asked"
 

@@ -70,8 +70,8 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Episode:
-    """An episode with its oracle."""
+class EpisodeToJudge:
+    """An episode with its oracle, before its judgement; also as if it had had one attempt alone."""
 
     started: EpisodeStarted
     oracle: Oracle | None
@@ -82,7 +82,7 @@ class Episode:
     interrupted: bool = False  # by a person
 
     @classmethod
-    def of(cls, trace: EpisodeTrace, finished: bool, interrupted: bool = False) -> Episode:
+    def of(cls, trace: EpisodeTrace, finished: bool, interrupted: bool = False) -> EpisodeToJudge:
         """Read the episode of a trace; an unreadable oracle counts as missing.
 
         Raises ``ValueError`` if ``EpisodeStarted`` is missing.
@@ -100,11 +100,11 @@ class Episode:
                 error = f"the oracle cannot be read: {problem}"
         return cls(started, oracle, error, trace, attempts, finished, interrupted)
 
-    def first_attempt(self) -> Episode:
+    def first_attempt(self) -> EpisodeToJudge:
         """This episode as if it had ended with its first attempt."""
         return self._attempt_alone(self.attempts[0])
 
-    def _attempt_alone(self, attempt: int) -> Episode:
+    def _attempt_alone(self, attempt: int) -> EpisodeToJudge:
         """This episode as if it had had only that attempt."""
         records = [
             (id, self._world_of(attempt, event) if isinstance(event, WorldRead) else event)

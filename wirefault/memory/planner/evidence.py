@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wirefault.audit.calls import Call
-from wirefault.memory.episodes import Episode
+from wirefault.memory.episodes import Remembered
 from wirefault.memory.planner.cells import Cell
 from wirefault.memory.planner.risk import Tally
 
@@ -23,7 +23,7 @@ class Evidence:
     runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def clean_calls(episodes: Iterable[Episode], prompts: Sequence[str]) -> dict[str, tuple[Call, ...]]:
+def clean_calls(episodes: Iterable[Remembered], prompts: Sequence[str]) -> dict[str, tuple[Call, ...]]:
     """The calls of the newest clean episode of each prompt that has one; ``prompts``: their ids."""
     calls: dict[str, tuple[Call, ...]] = {}
     for episode in episodes:
@@ -38,19 +38,19 @@ def prompt_of(key: str) -> str:
     return name if name and number.isdecimal() else key
 
 
-def clean_signs(episodes: Iterable[Episode]) -> frozenset[str]:
+def clean_signs(episodes: Iterable[Remembered]) -> frozenset[str]:
     """The signs of weakness in episodes without faults: these say nothing about a fault."""
     calm = [each for each in episodes if not each.faults and not each.uncertain]
     return frozenset(sign for each in calm for sign in signs_of(each))
 
 
-def signs_of(episode: Episode) -> tuple[str, ...]:
+def signs_of(episode: Remembered) -> tuple[str, ...]:
     """The outcome, if it is not a success, and the rules of findings."""
     outcome = () if episode.success is not False else (episode.outcome,)
     return tuple(dict.fromkeys((*outcome, *(each.rule for each in episode.findings))))
 
 
-def tally_of(episode: Episode, ignored: Iterable[str] = ()) -> Tally:
+def tally_of(episode: Remembered, ignored: Iterable[str] = ()) -> Tally:
     """The episode as a tally of one; without a delivered fault it is absent."""
     if not episode.faults:
         return Tally(absent=1)
@@ -60,7 +60,7 @@ def tally_of(episode: Episode, ignored: Iterable[str] = ()) -> Tally:
     return Tally(delivered=1, bad=int(bool(signs)), harm=int(bool(signs) and episode.result in HARM))
 
 
-def evidence_in(episodes: Iterable[Episode], cells: Sequence[Cell]) -> Evidence:
+def evidence_in(episodes: Iterable[Remembered], cells: Sequence[Cell]) -> Evidence:
     """Count the episodes of each cell, and of each pair.
 
     An episode counts for a cell if its only fault is the cell's entry; one of other origin if the kind of its

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from wirefault.core.errors import InputError
 from wirefault.core.plugins import checked_function_name, load_function
-from wirefault.memory.episodes import Episode
+from wirefault.memory.episodes import Remembered
 from wirefault.memory.knowledge import Knowledge, known_components
 from wirefault.memory.planner.cells import DOSE_NAMES, Cell, cells_for
 from wirefault.memory.planner.choose import DEFAULT_TERMS, Proposal, Terms, proposals
@@ -55,7 +55,7 @@ class Planner:
 
     def __init__(
         self,
-        episodes: Sequence[Episode],
+        episodes: Sequence[Remembered],
         own_outcomes: Mapping[str, str] = {},
         terms: Terms = DEFAULT_TERMS,
         *,

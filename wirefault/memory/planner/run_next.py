@@ -16,7 +16,7 @@ from wirefault.experiments.search.chain import Chain, Step, chain_of, steps_as_d
 from wirefault.experiments.search.trials import Trials, base_arm
 from wirefault.experiments.watch import ArmSoFar, abort_reason, watched
 from wirefault.faults.sets.presets import read_canonical
-from wirefault.memory.episodes import Episode
+from wirefault.memory.episodes import Remembered
 from wirefault.memory.histories import run_episodes
 from wirefault.memory.planner.cells import Cell, cells_for
 from wirefault.memory.planner.choose import Proposal, Terms, proposals
@@ -38,7 +38,7 @@ KIND = "next"
 class NextSteps:
     """Proposals and their episodes. Each step is an arm, and is saved with the search before it runs."""
 
-    def __init__(self, saved: SavedExperiment, remembered: Sequence[Episode] = ()) -> None:
+    def __init__(self, saved: SavedExperiment, remembered: Sequence[Remembered] = ()) -> None:
         self.trials = Trials(saved, ())
         terms = saved.plan.search["terms"]
         self._budget = int(terms["budget"])
@@ -47,7 +47,7 @@ class NextSteps:
         self._base = base_arm(saved)
         self._past = [each for each in remembered if each.source != saved.experiment_id]
         self.planner = Planner(self._past, terms=self._terms)
-        self._own: dict[str, list[Episode]] = {}
+        self._own: dict[str, list[Remembered]] = {}
         self._cells: list[Cell] = []
         self._tallies: Mapping[str, Tally] | None = None
         """Of earlier recordings, by cell."""
@@ -119,7 +119,7 @@ class NextSteps:
             conditions, "the search", watched(so_far, 0.0, self.trials.taken.get("seconds", 0.0))
         )
 
-    def _episodes_of(self, name: str) -> list[Episode]:
+    def _episodes_of(self, name: str) -> list[Remembered]:
         """The remembered form of the arm's episodes; read once."""
         saved, arm = self.trials.saved, self.trials.arms[name]
         run_ids = saved.run_ids(arm)
@@ -246,7 +246,7 @@ def _executed(checks: Sequence[Check], experiment: Mapping[str, Any]) -> dict[st
 
 
 def steps_with(
-    remembered: Sequence[Episode], hooks: Sequence[str] = ()
+    remembered: Sequence[Remembered], hooks: Sequence[str] = ()
 ) -> Callable[[SavedExperiment], NextSteps]:
     """The steps that know these episodes of earlier recordings, after ``add_hooks``."""
 

@@ -204,7 +204,7 @@ class EpisodeCard:
 
     @cached_property
     def _lines(self) -> list[TimelineLine]:
-        return [] if self.trace.last(EpisodeStarted) is None else timeline_lines(self.trace, self.judged)
+        return timeline_lines(self.episode)
 
     @property
     def anchor(self) -> str:

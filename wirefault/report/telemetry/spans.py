@@ -18,13 +18,12 @@ from urllib.parse import urlsplit
 
 from wirefault.core.identity import TRACEPARENT_HEADER, Identity, digest
 from wirefault.dialects.mcp import MCP
-from wirefault.history.events import EpisodeJudged, Exchange, FaultMet, RecoveryTried, RunStarted, ToolCalled
+from wirefault.history.events import Exchange, FaultMet, RecoveryTried, RunStarted, ToolCalled
 from wirefault.history.judged_events import FaultRecord
 from wirefault.judging.evidence.gather import faulted_exchanges
 from wirefault.judging.evidence.toxics import ToxicTimes
-from wirefault.judging.judge import RunJudgement
+from wirefault.judging.judge import JudgedEpisode, RunJudgement
 from wirefault.judging.requests import Request
-from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.telemetry import conventions as names
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link
@@ -75,10 +74,7 @@ def run_spans(judged: RunJudgement, *, experiment: str = "", arm: str = "") -> I
     place: dict[str, Value] = {names.RUN: started.run_id}
     if experiment:
         place |= {names.EXPERIMENT: experiment, names.ARM: arm}
-    episodes = [
-        _EpisodeSpans(started, judged.traces[episode.episode], episode, place, run)
-        for episode in judged.episodes
-    ]
+    episodes = [_EpisodeSpans(started, episode, place, run) for episode in judged.by_episode.values()]
     spans = [list(each.all()) for each in episodes]
     end = max([judged.finished.t if judged.finished else started.t, *(s.end for one in spans for s in one)])
     dose = {names.FAULT_DOSE: _dose(started), names.FAULT_SEED: started.seed}
@@ -92,17 +88,12 @@ class _EpisodeSpans:
     """The spans of one episode."""
 
     def __init__(
-        self,
-        started: RunStarted,
-        trace: EpisodeTrace,
-        judgement: EpisodeJudged,
-        place: Mapping[str, Value],
-        run: Context,
+        self, started: RunStarted, episode: JudgedEpisode, place: Mapping[str, Value], run: Context
     ) -> None:
         self._started = started
-        self._trace = trace
-        self._judgement = judgement
-        self._place = {**place, names.EPISODE: trace.episode}
+        self._trace = episode.trace
+        self._judgement = episode.judged
+        self._place = {**place, names.EPISODE: episode.judged.episode}
         self._run = run
         self._used: set[int] = set()
         self._tries: dict[int, Context] = {}  # by the id() of their exchange
