@@ -36,6 +36,11 @@ def test_tokens_that_no_reply_reports_are_unknown() -> None:
     assert (Metrics([CUT]).tokens_in, Metrics([SEARCH]).tokens_out) == (None, None)
 
 
+def test_replayed_reply_costs_no_tokens() -> None:
+    replayed = model(4.0, tokens_in=5, tokens_out=5, replay="hit")
+    assert (Metrics([FIRST, replayed]).tokens_in, Metrics([replayed]).tokens_out) == (10, None)
+
+
 def test_one_attempt_of_one_episode() -> None:
     other = exchange("search", episode="another")
     second = exchange("search", attempt=2)

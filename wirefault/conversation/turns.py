@@ -16,6 +16,7 @@ from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Event, Exchange, RecoveryTried, RunStarted
 from wirefault.history.writer import history_file
 from wirefault.judging.both_sides import both_sides
+from wirefault.judging.usage import costs_of
 from wirefault.runner.attempts import AttemptRunner
 from wirefault.runner.manager_client import ManagerClient
 from wirefault.runner.record import Recorder
@@ -177,7 +178,7 @@ def result_of(ended: AttemptEnded, events: Sequence[Event], faults: FaultSet) ->
     return TurnResult(
         *(ended.attempt, status, response, natural, natural_status),
         *(sides is not None, sides is not None and status == "success", ended.ms),
-        sum(each.tokens or 0 for each in of_model),
+        costs_of(of_model, {}).tokens or 0,
         next((each.model for each in reversed(of_model) if each.model), ""),
         "" if not failed else f"{ended.error_type}: {ended.error}" if ended.error_type else "no answer",
         recoveries,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wirefault.history.events import Event, Exchange
 from wirefault.history.reader import Tail
+from wirefault.judging.usage import costs_of
 
 
 @dataclass(frozen=True)
@@ -66,14 +67,12 @@ class Metrics:
     @property
     def tokens_in(self) -> int | None:
         """Tokens of the model's requests, as its replies report them; None if none does."""
-        reported = [exchange.tokens_in for exchange in self.model_calls if exchange.tokens_in is not None]
-        return sum(reported) if reported else None
+        return costs_of(self.exchanges, {}).tokens_in
 
     @property
     def tokens_out(self) -> int | None:
         """Tokens of the model's replies, as they report them; None if none does."""
-        reported = [exchange.tokens_out for exchange in self.model_calls if exchange.tokens_out is not None]
-        return sum(reported) if reported else None
+        return costs_of(self.exchanges, {}).tokens_out
 
     @property
     def first_token_ms(self) -> list[float]:
