@@ -123,6 +123,10 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     assert page.startswith("## Wirefault: harm found\n") and f" {harmful} HARM, " in " ".join(page.split())
     listed = wirefault(tmp_path, environ_in(tmp_path), "list")
     assert "signed" in listed.stdout and re.search(r"\bharm\b", listed.stdout)
+    again = wirefault(tmp_path, environ_in(tmp_path), "report", result["experiment"], "--json").stdout
+    recorded = json.loads(again)
+    assert "seconds" not in recorded and "findings" not in recorded["arms"][0]["measures"]
+    assert all(recorded[name] == result[name] for name in result if name not in ("seconds", "verdict"))
     counted = sum(1 + len(each["also"]) for each in result["answers"] if each["status"] == "finding")
     assert findings_elsewhere(tmp_path, result["experiment"]) == (counted,) * 4
 
@@ -328,6 +332,8 @@ def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Se
     complete = [path for path in runs.glob("*/agent-*.jsonl") if b'"run_sealed"' in path.read_bytes()]
     before_resume = {path: path.read_bytes() for path in complete}
     [audit_id] = [path.name for path in (runs.parent / "experiments").iterdir()]
+    assert f"{audit_id}  interrupted  none" in wirefault(tmp_path, environ_in(tmp_path), "list").stdout
+    assert wirefault(tmp_path, environ_in(tmp_path), "show", audit_id, "q01").returncode == 0
     before = len(servers.orders)
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", audit_id, "--json", "audit.json")
     result = json.loads((tmp_path / "audit.json").read_text())
@@ -351,7 +357,11 @@ def test_interrupted_audit_is_read_and_resumed_with_all_it_asked(tmp_path: Path,
 
     code, report = say("report", audit_id, "--junit", "out.xml")
     suite = ElementTree.parse(tmp_path / "out.xml").getroot()[0]
-    assert "scored differently" not in report
+    assert "scored differently" not in report and "ended early: interrupted" in report
+    assert "interrupted  harmful:" in say("list")[1]
+    listing = say("show", audit_id)[1]
+    assert f"verdict: interrupted\nto resume it: wirefault audit --resume {audit_id}\n" in listing
+    assert "worst finding: harmful: write_repeated: " in listing
     assert (code, suite.get("errors")) == (1, "1") and f"wirefault audit --resume {audit_id}" in report
     assert say("show", audit_id, "q01")[0] == 0
     code, refused = say("run", "--resume", audit_id)

@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.experiments.test_compare import SavedRuns
+from tests.experiments.test_run_experiment import planned
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
-from wirefault.experiments.evidence import Evidence
-from wirefault.experiments.recorded import Recording
+from wirefault.experiments.recorded import recording_of
 
 
 @pytest.fixture
@@ -74,6 +74,10 @@ def test_no_run_is_reported(tmp_path: Path) -> None:
     assert "no runs; start one with" in show(tmp_path, "latest").output
 
 
-def test_recording_without_a_run_says_how_to_run_it() -> None:
-    with pytest.raises(InputError, match=r"^x has no recorded run.*; wirefault run --resume x runs it$"):
-        Recording("x", {}, Evidence("in progress")).arm(None)
+def test_recording_without_a_run_says_how_to_run_it(tmp_path: Path) -> None:
+    saved = planned(tmp_path)
+    id = saved.experiment_id
+    with pytest.raises(
+        InputError, match=rf"^{id} has no recorded run.*; wirefault run --resume {id} runs it$"
+    ):
+        recording_of(saved).arm(None)

@@ -58,7 +58,7 @@ def test_finished_experiment_is_signed(saved: SavedExperiment) -> None:
 def test_saved_plan_is_signed_before_its_first_run(tmp_path: Path) -> None:
     saved = planned(tmp_path)
     evidence = evidence_of(saved.logs, saved.experiment_id)
-    assert (evidence.state, evidence.is_own) == ("in progress", True)
+    assert (evidence.state, evidence.is_own) == ("unfinished", True)
 
 
 def test_other_users_see_recording_as_whole_without_trusted_key(
@@ -259,7 +259,7 @@ def test_json_has_state(saved: SavedExperiment) -> None:
 
 def test_earlier_runs_are_signed_on_resume(saved: SavedExperiment) -> None:
     saved.forget_end()
-    assert state_of(saved) == "in progress"
+    assert state_of(saved) == "unfinished"
     run = saved.logs / "runs" / f"{saved.experiment_id}-2-method"
     shutil.rmtree(run)
     shutil.copytree(saved.logs / "runs" / f"{saved.experiment_id}-1-control", run)  # an intact chain

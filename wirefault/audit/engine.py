@@ -26,7 +26,6 @@ from wirefault.audit.answers import (
 from wirefault.audit.options import MAX_PATIENCE_S, AuditOptions
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.result import CLEAN_RUNS, AuditResult, clean_key, question_key, recorded_runs
-from wirefault.audit.spending import Prices
 from wirefault.core.errors import LAB_FAILED
 from wirefault.core.files import replace_shared
 from wirefault.core.interrupts import INTERRUPTED
@@ -41,7 +40,6 @@ from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
-from wirefault.settings.budgets import Price, load_prices
 from wirefault.settings.settings import Settings
 from wirefault.wiring.links import STDIO
 from wirefault.wiring.prompts import Prompt, PromptsSource
@@ -108,12 +106,12 @@ class _Audit:
         self._model_copy = (result.saved.folder / _MODEL_REPLIES).absolute()
         self._replies_copy = (result.saved.folder / _REPLIES).absolute()
         self._recorded = recorded_runs(result.saved, options.corrections) if options.resumed else {}
+        self._planned: list[Prompt] = []
         self.code = 0
         plan = result.saved.plan  # a resumed one may name a run that is not needed any more
         result.saved = replace(result.saved, plan=replace(plan, prompts=plan.prompts[:1]))
         [arm] = result.saved.plan.arms
-        price = Price(*options.price) if options.price else None
-        result.prices = Prices(load_prices(arm.settings.prices), price)
+        result.prices = options.prices(arm.settings)
 
     def _new_ids(self) -> Iterator[str]:
         saved = self._result.saved
@@ -155,7 +153,16 @@ class _Audit:
         else:
             self._choose_replay()
             result.problem = self._choose_writes()
-        result.saved.write_plan()
+        keys = [question_key(ask, number) for ask in result.asks for number in range(1, ask.runs + 1)]
+        self._planned = [replace(prompt, key=key) for key in keys]
+        self._write_plan()
+
+    def _write_plan(self) -> None:
+        """Write the plan with the prompts of all runs, so that a killed audit is read with all it asked."""
+        plan = self._result.saved.plan
+        known = {prompt.key for prompt in plan.prompts}
+        prompts = (*plan.prompts, *(prompt for prompt in self._planned if prompt.key not in known))
+        replace(self._result.saved, plan=replace(plan, prompts=prompts)).write_plan()
 
     def _choose_writes(self) -> str:
         """Decide who answers writes in runs with faults. Return why none may run; empty if they may."""
@@ -284,10 +291,9 @@ class _Audit:
     def _answer(self, ask: Ask) -> Answer | None:
         """Run the question twice, once if it waits; once more where the runs differ or took another way."""
         answer = Answer(ask)
-        planned, most = (1, 2) if ask.question.hangs else (2, 3)
-        for number in range(1, most + 1):
+        for number in range(1, ask.runs + 2):
             waited = any(run.seconds > self._result.patience for run in answer.runs)
-            if number > (1 if waited else planned) and not _needs_another(answer):
+            if number > (1 if waited else ask.runs) and not _needs_another(answer):
                 break
             faulted = self._ask(ask, number)
             if faulted is None:
@@ -344,6 +350,8 @@ class _Audit:
             plan = result.saved.plan
             if prompt.key not in [each.key for each in plan.prompts]:
                 result.saved = replace(result.saved, plan=replace(plan, prompts=(*plan.prompts, prompt)))
+                if self._planned and prompt.key not in {each.key for each in self._planned}:
+                    self._write_plan()
         recorded = self._recorded.get(prompt.key)
         is_lost = prompt.key == clean_key(1) and self._replies_are_missing(arm.settings)
         if recorded is not None and not is_lost:

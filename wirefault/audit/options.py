@@ -11,11 +11,14 @@ from msgspec.structs import replace
 
 from wirefault.audit.answers import CleanRuns
 from wirefault.audit.question import QUESTIONS, Question
+from wirefault.audit.spending import Prices
 from wirefault.core.errors import InputError
 from wirefault.core.files import names_in, replace_shared
 from wirefault.experiments.evidence import is_of_this_user
 from wirefault.experiments.index import AUDIT, is_dry_run, read_document, saved_ids
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.settings.budgets import Price, load_prices
+from wirefault.settings.settings import Settings
 from wirefault.wiring.write_requests import Corrections
 
 MIN_PATIENCE_S, MAX_PATIENCE_S = 20.0, 65.0
@@ -64,6 +67,10 @@ class AuditOptions(Struct, frozen=True, omit_defaults=True):
     def corrections(self) -> Corrections:
         """Return the user's corrections of the list of writes."""
         return Corrections(self.writes, self.reads)
+
+    def prices(self, settings: Settings) -> Prices:
+        """Return the prices of the models, by the settings and ``price``."""
+        return Prices(load_prices(settings.prices), Price(*self.price) if self.price else None)
 
     def patience_after(self, clean: CleanRuns) -> float:
         """Return the seconds of a hang, after these clean runs."""

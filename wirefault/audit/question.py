@@ -181,6 +181,11 @@ class Ask:
     def text(self) -> str:
         return f"{self.call.text}, {self.question.sentence}"
 
+    @property
+    def runs(self) -> int:
+        """How often it is asked; once more where its runs differ or took another way."""
+        return 1 if self.question.hangs else 2
+
 
 def plan_asks(questions: Sequence[Question], clean: Sequence[Call]) -> Iterator[Ask]:
     """Yield the questions about each call, numbered."""

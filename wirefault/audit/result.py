@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import structs
+from msgspec.json import decode
 
 from wirefault.audit.answers import Answer, CleanRuns, read_faulted, read_run
+from wirefault.audit.calls import Call
 from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, is_audit, load_options
-from wirefault.audit.question import Ask, plan_asks
+from wirefault.audit.question import PLACES, QUESTIONS, About, Ask, plan_asks
 from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.gateway.answered_writes import WritesDocument
+from wirefault.gateway.replayed_model import ReplayDocument
 from wirefault.history.events import Exchange
 from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, ending
+from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.judge import JudgedEpisode
+from wirefault.settings.settings import Settings
 from wirefault.wiring.write_requests import Corrections
 
 CLEAN_RUNS = 2
+_ABOUT: Mapping[About, str] = {"write": "writes", "read": "reads", "model": "model", "mcp": "MCP"}
 
 
 @dataclass
@@ -35,8 +42,10 @@ class AuditResult:
     problem: str = ""
     """Why nothing could be asked."""
     code: int = LAB_FAILED
-    seconds: float = 0.0
+    seconds: float | None = None
+    """How long the audit took; None of a recorded one."""
     runs: int = 0
+    """Made by this command."""
     patience: float = MAX_PATIENCE_S
     sequential: str = ""
     """Why runs were made one after another."""
@@ -120,6 +129,11 @@ def read_audit(saved: SavedExperiment) -> AuditResult:
         raise NoCleanRuns(f"{saved.experiment_id}: its clean runs did not complete")
     clean = result.clean = CleanRuns([recorded[key] for key in keys])
     result.patience = options.patience_after(clean)
+    [arm] = saved.plan.arms
+    result.exchanges = [exchange for run in recorded.values() for exchange in run.trace.exchanges]
+    result.prices = options.prices(arm.settings)
+    result.sequential = clean.varies
+    result.writes, result.replayed = _ways_of(arm.settings)
     result.asks = list(plan_asks(options.chosen, clean.calls))
     for ask in result.asks:
         runs = [recorded[key] for number in (1, 2, 3) if (key := question_key(ask, number)) in recorded]
@@ -127,6 +141,17 @@ def read_audit(saved: SavedExperiment) -> AuditResult:
             answered = tuple(read_faulted(run, ask, clean) for run in runs)
             result.answers.append(Answer(ask, answered))
     return result
+
+
+def _ways_of(settings: Settings) -> tuple[WritesMode, Sequence[str]]:
+    """Return who carries out writes in runs with faults, and the links with a replayed model."""
+    try:
+        writes = decode(settings.audit_writes, type=WritesDocument) if settings.audit_writes else None
+        model = decode(settings.audit_model, type=ReplayDocument) if settings.audit_model else None
+    except ValueError as error:
+        raise InputError(f"the audit's plan cannot be read: {error}") from None
+    answered = writes is not None and writes.mode == "answer" and not writes.only_beyond
+    return "answer" if answered else "real", model.links if model else ()
 
 
 def audit_findings(saved: SavedExperiment) -> dict[str, list[Finding]]:
@@ -162,6 +187,11 @@ def answer_findings(saved: SavedExperiment) -> list[Finding]:
     ]
 
 
+def audit_worst(saved: SavedExperiment) -> str:
+    """Return severity and rule of the audit's worst finding so far; empty if it has none."""
+    return worst_finding((finding.severity, finding.rule) for finding in answer_findings(saved))
+
+
 def _place(answer: Answer, seen: Finding) -> int:
     return next(place for place, run in enumerate(answer.runs) if seen in run.seen)
 
@@ -188,3 +218,31 @@ def clean_key(number: int) -> str:
 
 def question_key(ask: Ask, number: int) -> str:
     return ask.id if number == 1 else f"{ask.id}.r{number}"
+
+
+def not_asked(result: AuditResult) -> list[str]:
+    """Return the questions that fit no call, with the reason, and how many more --all asks."""
+    if result.clean is None:
+        return []
+    calls, questions = result.clean.calls, load_options(result.saved).chosen
+    chosen = {ask.question.name for ask in result.asks}
+    missing = {about: name for about, name in _ABOUT.items() if not any(_is_about(c, about) for c in calls)}
+    reasons: dict[str, None] = {}
+    for question in questions:
+        if question.name in chosen:
+            continue
+        if question.about == "mcp" and result.clean.pipe_servers:
+            continue  # these are named below
+        if question.about in missing:
+            reasons[f"{missing[question.about]} (none)"] = None
+        elif question.needs_stream and not any(call.streams for call in calls):
+            reasons[f"{question.name} (answers do not stream)"] = None
+        else:
+            reasons[f"{question.name} (no call there: {PLACES[question.where]})"] = None
+    reasons.update(dict.fromkeys(result.clean.pipe_servers))
+    others = len([name for name in QUESTIONS if name not in {q.name for q in questions}])
+    return [*reasons, f"{others} more with --all"] if others else [*reasons]
+
+
+def _is_about(call: Call, about: About) -> bool:
+    return call.of_mcp if about == "mcp" else call.kind == about

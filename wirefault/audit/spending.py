@@ -62,7 +62,7 @@ def estimate(
 
 def _planned(asks: Iterable[Ask], clean: Sequence[Exchange], replayed: Sequence[str]) -> Iterator[Exchange]:
     for ask in asks:
-        for _ in range(1 if ask.question.hangs else 2):
+        for _ in range(ask.runs):
             for exchange in clean:
                 if exchange.start > ask.call.start or exchange.link not in replayed:
                     yield exchange

@@ -16,11 +16,10 @@ import click
 from msgspec import structs
 
 from wirefault.audit.answers import Answer
-from wirefault.audit.calls import Call
 from wirefault.audit.engine import Listener, run_audit
 from wirefault.audit.experiment_file import Acceptance
 from wirefault.audit.options import AuditOptions, WritesMode, latest_audit, load_options
-from wirefault.audit.question import PLACES, QUESTIONS, About, Question
+from wirefault.audit.question import QUESTIONS
 from wirefault.audit.result import AuditResult
 from wirefault.cli.help import CommandWithProgram, option
 from wirefault.cli.init import KEPT, KEPT_WIRING, accept_option, check_free, keep_audit, today
@@ -55,7 +54,6 @@ from wirefault.wiring.subject_spec import PROMPT, CommandSpec, HttpSpec, Service
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 
 AUDIT, LATEST = "audit", "latest"
-_ABOUT: Mapping[About, str] = {"write": "writes", "read": "reads", "model": "model", "mcp": "MCP"}
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 
 
@@ -339,12 +337,11 @@ def _plan(
 
 def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_on: FailOn) -> int:
     """Keep the result, show it, and return the exit code."""
-    not_asked = _not_asked(result, how.chosen)
-    document = audit_as_json(result, not_asked)
+    document = audit_as_json(result)
     if result.clean is not None:
         result.saved.write_plan()  # with the questions that an interrupted one asked
     if result.clean is not None and not result.code:
-        kinds = ((answer.worst.severity, answer.worst.rule) for answer in result.answers if answer.worst)
+        kinds = ((seen.severity, seen.rule) for answer in result.answers for seen in answer.seen)
         result.saved.write_verdict(document, worst_finding(kinds))
     if result.clean and result.answers:
         from wirefault.report.page.write import page_line  # the template engine is slow to import
@@ -353,9 +350,9 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
         environ = result.saved.plan.configuration.environ
         stored = stored_recording(result.saved)
         page = page_line(result.saved.logs, result.saved.experiment_id, environ, stored)
-        print_audit(plain_console(stderr=False), result, not_asked, [keep, page])
+        print_audit(plain_console(stderr=False), result, document["not_asked"], [keep, page])
     if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
-        print_to_stderr(f"to resume it: wirefault audit --resume {result.saved.experiment_id}")
+        print_to_stderr(f"to resume it: {result.saved.resume_command}")
     if json_file is not None:
         json_file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
     return result.ending(fail_on, dry_run=how.dry_run)
@@ -412,34 +409,6 @@ def _questions(names: Sequence[str], *, every: bool, resumable: bool) -> tuple[s
     if names:
         return tuple(name for name in QUESTIONS if name in names)
     return tuple(q.name for q in QUESTIONS.values() if (resumable if q.needs_resume else q.default or every))
-
-
-def _not_asked(result: AuditResult, questions: Sequence[Question]) -> list[str]:
-    """Return the questions that fit no call, with the reason, and how many more --all asks."""
-    if result.clean is None:
-        return []
-    calls = result.clean.calls
-    chosen = {ask.question.name for ask in result.asks}
-    missing = {about: name for about, name in _ABOUT.items() if not any(_is_about(c, about) for c in calls)}
-    reasons: dict[str, None] = {}
-    for question in questions:
-        if question.name in chosen:
-            continue
-        if question.about == "mcp" and result.clean.pipe_servers:
-            continue  # these are named below
-        if question.about in missing:
-            reasons[f"{missing[question.about]} (none)"] = None
-        elif question.needs_stream and not any(call.streams for call in calls):
-            reasons[f"{question.name} (answers do not stream)"] = None
-        else:
-            reasons[f"{question.name} (no call there: {PLACES[question.where]})"] = None
-    reasons.update(dict.fromkeys(result.clean.pipe_servers))
-    others = len([name for name in QUESTIONS if name not in {q.name for q in questions}])
-    return [*reasons, f"{others} more with --all"] if others else [*reasons]
-
-
-def _is_about(call: Call, about: About) -> bool:
-    return call.of_mcp if about == "mcp" else call.kind == about
 
 
 def _wiring(

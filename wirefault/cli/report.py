@@ -235,13 +235,18 @@ def _page_content(recording: Recording, judged: Callable[[], ExperimentResult]) 
 def _show_report(
     result: ExperimentResult, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]] = dict
 ) -> int:
+    from wirefault.audit.options import is_audit
     from wirefault.cli.results import show_verdict
     from wirefault.report.experiment import arm_line
     from wirefault.report.terminal import plain_console
 
     evidence = result.saved.evidence
     if as_json:
-        print_object({**result.as_json(), **figures(), "evidence": evidence.as_json()})
+        document = {**result.as_json(), **figures(), "evidence": evidence.as_json()}
+        if is_audit(result.saved):  # which counts findings by its questions, in another field
+            for arm in document["arms"]:
+                arm["measures"].pop("findings", None)
+        print_object(document)
     else:
         console = plain_console()
         console.print(result.plan.experiment.title, style="bold", markup=False)

@@ -58,10 +58,7 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
             print_replies(console, recording_of(result.saved))
         print_verdict(console, result, obstacles_in(result))
     if result.can_be_resumed:
-        from wirefault.audit.options import is_audit
-
-        command = "audit" if is_audit(result.saved) else "run"
-        _show_resume(console, result.saved.experiment_id, out, command)
+        _show_resume(console, result.saved.resume_command, out)
     console.print(f"experiment: {result.saved.folder}", soft_wrap=True)
     if page and result.arms:
         show_page(result.saved)
@@ -134,7 +131,7 @@ def show_tournament(
     print_tournament(console, result)
     tournament = result.tournament
     if any(each.can_be_resumed for each in result.results):
-        _show_resume(console, tournament.id, out)
+        _show_resume(console, f"wirefault run --resume {tournament.id}", out)
     console.print(f"tournament: wirefault report {tournament.id}", soft_wrap=True)
     if page:
         from wirefault.report.page.tournament import tournament_page_line
@@ -142,9 +139,9 @@ def show_tournament(
         print_to_stderr(tournament_page_line(result))
 
 
-def _show_resume(console: Console, name: str, out: Path | None, command: str = "run") -> None:
-    words = ["wirefault", command, "--resume", name, *([f"--out={out}"] if out else [])]
-    console.print(f"to resume it: {shlex.join(words)}", soft_wrap=True)
+def _show_resume(console: Console, command: str, out: Path | None) -> None:
+    folder = f" {shlex.quote(f'--out={out}')}" if out else ""
+    console.print(f"to resume it: {command}{folder}", soft_wrap=True)
 
 
 def show_page(saved: SavedExperiment, recording: Recording | None = None) -> None:

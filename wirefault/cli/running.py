@@ -150,11 +150,9 @@ def run_levels(targets: Sequence[Path], levels: Sequence[float], how: RunOptions
 def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
     """Run the rest of a saved experiment, show it and return the exit code. Raises ``UserError``."""
     if saved.plan.search:  # it plans its episodes on the way
-        again = f"wirefault search resume {saved.experiment_id} resumes it"
-        raise InputError(f"{saved.experiment_id} is a search: {again}")
+        raise InputError(f"{saved.experiment_id} is a search: {saved.resume_command} resumes it")
     if is_audit(saved):
-        again = f"wirefault audit --resume {saved.experiment_id} resumes it"
-        raise InputError(f"{saved.experiment_id} is an audit: {again}")
+        raise InputError(f"{saved.experiment_id} is an audit: {saved.resume_command} resumes it")
     result = run_and_show(saved, how)
     if how.as_json:
         print_object(result.as_json())

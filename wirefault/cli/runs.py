@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from wirefault.cli.report import report_command, verify_command
 from wirefault.cli.show import show_command
 from wirefault.core.errors import InputError
 from wirefault.experiments.index import StoredRun, listed_run, lone_runs, saved_ids, stored_runs
+from wirefault.judging.ending import INTERRUPTED
 
 
 @click.group("runs", cls=Group)
@@ -43,6 +45,9 @@ def list_command(out: Path | None) -> None:
         click.echo(f"{logs}: no runs or experiments there")
         return
     states = {}
+    for name, row in rows.items():
+        if row.verdict == INTERRUPTED:
+            rows[name] = replace(row, worst=_worst_so_far(logs, name, out))
     for name in rows:
         try:
             states[name] = evidence_of(logs, name)
@@ -60,6 +65,21 @@ def list_command(out: Path | None) -> None:
     altered = [place for name, *_ in lines for place in states[name].alterations]
     if altered:
         raise AlteredError(altered)
+
+
+def _worst_so_far(logs: Path, name: str, out: Path | None) -> str:
+    """The worst finding of an interrupted experiment or audit; ``-`` if it cannot be read."""
+    from wirefault.audit.options import is_audit
+    from wirefault.audit.result import audit_worst
+    from wirefault.core.errors import UserError
+    from wirefault.experiments.saved import load_saved
+
+    try:
+        saved = load_saved(logs, name, environ_below(out))
+        worst = audit_worst(saved) if is_audit(saved) else saved.worst_finding()
+    except (UserError, OSError):
+        return "-"
+    return "-" if worst is None else worst or "none"
 
 
 for each in (show_command, compare_command, report_command, trend_command, verify_command):

@@ -50,6 +50,21 @@ class LabFiles:
             sweep()
 
 
+def is_owned(lab_id: str) -> bool | None:
+    """Return whether the launcher of this user's lab of that id is alive; None if none is known."""
+    try:
+        descriptor = os.open(private_folder() / f"{lab_id}{_OWNER}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 @contextmanager
 def tap_folder() -> Iterator[Path]:
     """Create a folder in the private folder, and remove it after the block. Raises ``OSError``."""

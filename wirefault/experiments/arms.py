@@ -189,7 +189,8 @@ def read_arm(
     never = [name for name in end.never_called if all(_names(each, name) for each in ends)]
     left = [runs[begun[key]] for key in begun.keys() - counting.keys()]
     reasons = {next((end.reason for end in _of_kind(run, RunFinished)), None) for run in left}
-    reason = "" if done else INTERRUPTED_LINE if reasons == {INTERRUPTED_LINE} else "; ".join(problems)
+    interrupted = reasons == {INTERRUPTED_LINE} or not problems
+    reason = "" if done else INTERRUPTED_LINE if interrupted else "; ".join(problems)
     # each run names the word and the worst finding of its own episodes alone
     whole = structs.replace(end, completed=done, reason=reason, never_called=never, worst=None, word="")
     begin = "", structs.replace(started, prompts=planned)

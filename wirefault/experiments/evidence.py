@@ -33,12 +33,11 @@ from wirefault.core.files import (
     replace_shared,
 )
 from wirefault.core.signing import Signature, is_signed, own_key, sign, trusted_keys
-from wirefault.experiments.index import VERDICT, ids_by_age, is_dry_run, run_names, saved_ids
+from wirefault.experiments.index import MANIFEST, VERDICT, ids_by_age, is_dry_run, run_names, saved_ids
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, announced_seal, read_history
 from wirefault.history.writer import MAX_HISTORY_BYTES
 
-MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 _PURPOSE = b"wirefault evidence 1\n"
 _LINE_HASH_BYTES = 4
@@ -48,7 +47,7 @@ _ATTEMPTS = "attempts"
 # bytes of a subject's file that are hashed, with its whole size
 _MAX_HASHED = 64 * 1024 * 1024
 
-State = Literal["signed", "whole", "in progress", "altered"]
+State = Literal["signed", "whole", "unfinished", "altered"]
 _Hex = Annotated[str, Meta(pattern=r"^([0-9a-f]{2})*\Z")]
 
 
@@ -169,7 +168,7 @@ def evidence_of(logs: Path, name: str) -> Evidence:
         alterations += _broken_chains(logs, name, alterations)
     if alterations:
         return Evidence("altered", alterations, manifest.key)
-    state: State = "in progress" if not manifest.complete else "signed" if trusted else "whole"
+    state: State = "unfinished" if not manifest.complete else "signed" if trusted else "whole"
     return Evidence(state, (), manifest.key, is_own)
 
 
@@ -364,12 +363,12 @@ def _unsigned(logs: Path, name: str, experiment: str) -> Evidence:
         return Evidence("altered", alterations)
     if experiment:
         done = VERDICT in names_in(logs, logs / "experiments" / experiment)
-        return Evidence("whole" if done else "in progress")
+        return Evidence("whole" if done else "unfinished")
     try:
         unsealed = read_history(logs, name).integrity.unsealed
     except (HistoryError, OSError):  # reported by the command that reads it
         return Evidence("whole")
-    return Evidence("in progress" if "running" in unsealed else "whole")
+    return Evidence("unfinished" if "running" in unsealed else "whole")
 
 
 def _broken_chains(logs: Path, name: str, known: Sequence[str] = ()) -> tuple[str, ...]:

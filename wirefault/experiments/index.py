@@ -20,12 +20,15 @@ from msgspec.json import decode
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import folders_in, names_in, read_shared, read_shared_head, read_shared_tail
+from wirefault.core.private_files import is_owned
+from wirefault.core.signing import own_key
 from wirefault.history.events import Note, RunFinished, RunStarted
 from wirefault.history.lines import BaseEvent, event_start
 from wirefault.history.reader import LIVE
-from wirefault.judging.ending import NO_VERDICT
+from wirefault.judging.ending import INTERRUPTED, NO_VERDICT
 
-PLAN, VERDICT, AUDIT = "plan.json", "verdict.json", "audit.json"
+PLAN, VERDICT, END = "plan.json", "verdict.json", "end.json"
+MANIFEST, AUDIT = "manifest.json", "audit.json"
 PAGES = "pages"
 """Folder of the pages below the logs, one folder for each run or experiment."""
 # bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
@@ -269,7 +272,29 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
         stored = StoredVerdict(title)
     except (OSError, ValueError) as error:
         return ListedRun("unreadable", "-", tested, f"{VERDICT}: {error}")
-    return _in_words(stored.verdict or "", stored.worst, tested, title)
+    word = stored.verdict or ("" if is_running(logs, name) else INTERRUPTED)
+    return _in_words(word, stored.worst, tested, title)
+
+
+def is_running(logs: Path, name: str) -> bool:
+    """Return whether a saved experiment without a verdict is still being run, as far as is known here."""
+    if END in names_in(logs, logs / "experiments" / name):  # removed when it is resumed
+        return False
+    runs = run_ids_of(logs, name)
+    labs = {begun.lab_id for run in runs if (begun := _ends_of(logs, run)[0])}
+    owned = {is_owned(lab_id) for lab_id in labs}
+    if True in owned or False in owned or (owned and _is_own(logs, name)):  # a dead lab's files are swept
+        return True in owned
+    return StoredRun(name, (logs / "experiments" / name, *(logs / "runs" / run for run in runs))).is_active
+
+
+def _is_own(logs: Path, name: str) -> bool:
+    """Return whether the manifest names this user's key."""
+    try:
+        manifest = read_document(logs, logs / "experiments" / name / MANIFEST)
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("key") == own_key()
 
 
 def _in_words(verdict: str, worst: str | None, tested: str, title: str) -> ListedRun:
@@ -281,6 +306,7 @@ class _Begun(Struct):
 
     subject: str
     prompts: int
+    lab_id: str = ""
 
 
 class _Ended(Struct):

@@ -145,8 +145,7 @@ class RecordedArm:
             return recorded[int(name) - 1]
         if not recorded and self.experiment is not None:
             raise InputError(
-                f"{self._text} has no episode yet;"
-                f" wirefault run --resume {self.experiment[0].experiment_id} runs the rest"
+                f"{self._text} has no episode yet; {self.experiment[0].resume_command} runs the rest"
             )
         raise InputError(
             f"{self._text} has no episode {name!r}; there are {len(recorded)}, by number or by key"
@@ -184,11 +183,9 @@ class Recording:
             return self.arms[name]
         if (only := self.default_arm) is not None:
             return only
-        if not self.arms:
-            raise InputError(
-                f"{self.id} has no recorded run, it was stopped early;"
-                f" wirefault run --resume {self.id} runs it"
-            )
+        if self.experiment is not None and not self.arms:
+            again = self.experiment.resume_command
+            raise InputError(f"{self.id} has no recorded run, it was stopped early; {again} runs it")
         raise InputError(f"{self.id} has several arms, name one by --arm: {', '.join(self.arms)}")
 
     @property

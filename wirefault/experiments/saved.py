@@ -26,7 +26,16 @@ from wirefault.experiments.facts import RunFacts, planned_faults, views_in
 from wirefault.experiments.facts_store import FactsStore
 from wirefault.experiments.figures import against_control, measures_of
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.index import PLAN, VERDICT, has_begun, read_document, run_names, saved_ids
+from wirefault.experiments.index import (
+    AUDIT,
+    END,
+    PLAN,
+    VERDICT,
+    has_begun,
+    read_document,
+    run_names,
+    saved_ids,
+)
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.plan_files import json_bytes, plan_code, plan_files, prompts_name, read_plan
@@ -47,8 +56,8 @@ from wirefault.lab.process import ProcessLog
 from wirefault.toxiproxy.planned import VERIFIED
 from wirefault.wiring.prompts import Prompt
 
-_END, _FACTS = "end.json", "facts"
-_NEW = Evidence("in progress", is_own=True)
+_FACTS = "facts"
+_NEW = Evidence("unfinished", is_own=True)
 
 
 @dataclass
@@ -81,6 +90,14 @@ class SavedExperiment:
     @property
     def logs(self) -> Path:
         return self.plan.configuration.logs
+
+    @property
+    def resume_command(self) -> str:
+        """The command that runs the rest of it."""
+        if self.plan.search:
+            return f"wirefault search resume {self.experiment_id}"
+        command = "audit" if AUDIT in names_in(self.logs, self.folder) else "run"
+        return f"wirefault {command} --resume {self.experiment_id}"
 
     def prompts_file(self, arm: PlannedArm) -> Path:
         """All prompts of the arm, with their keys."""
@@ -274,7 +291,7 @@ class SavedExperiment:
     @property
     def end(self) -> ExperimentEnd:
         """How the last run ended. Raises ``InputError`` if that cannot be read."""
-        path = self.folder / _END
+        path = self.folder / END
         try:
             return convert(read_document(self.logs, path), ExperimentEnd)
         except FileNotFoundError:
@@ -284,11 +301,11 @@ class SavedExperiment:
 
     def note_end(self, **noted: str) -> None:
         """Update fields of ``ExperimentEnd``. Raises ``OSError``."""
-        _write_json(self.logs, self.folder / _END, structs.replace(self.end, **noted))
+        _write_json(self.logs, self.folder / END, structs.replace(self.end, **noted))
 
     def forget_end(self) -> None:
         """Delete the end: another run begins. The manifest then covers the plan and the runs until now."""
-        remove_shared(self.logs, self.folder / _END)
+        remove_shared(self.logs, self.folder / END)
         self.write_plan()
 
     def trusting(self, plan: ExperimentPlan) -> SavedExperiment:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # what a run without a hypothesis showed: the one word of list, page, Markdown and JUnit
 FOUND: Mapping[Severity, str] = {"harmful": "harm found", "risky": "risk found"}
 FINE, UNDECIDED, CUT_SHORT, NO_VERDICT = "nothing harmful found", "unknown", "ended early", "no verdict"
+INTERRUPTED = "interrupted"
+"""Of an experiment or an audit that can be resumed."""
 FailOn = Literal["harmful", "risky", "wasteful", "none"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 _DEFAULT: FailOn = "risky"

@@ -82,7 +82,7 @@ def print_plan(console: Console, result: AuditResult, *, listed: bool) -> None:
         for ask in result.asks:
             _print_line(console, ask.text, head=f"{ask.id}  ")
     writes = sum(call.executed for call in result.clean.calls) if result.clean else 0
-    count = sum(1 if ask.question.hangs else 2 for ask in result.asks)
+    count = sum(ask.runs for ask in result.asks)
     again = f"about {count * writes} writes carried out again"
     if result.writes == "answer":
         again = "writes answered by Wirefault in the server's place, none carried out again"
@@ -146,7 +146,7 @@ def _head(result: AuditResult, clean: CleanRuns) -> list[str]:
     spent = f", {money}" if (money := _spent(result.spent)) else ""
     return [
         f"audit of: {command}",
-        f"{result.runs} runs in 1 lab, {result.seconds:.0f} s{spent}",
+        f"{result.runs} runs in 1 lab, {result.seconds or 0:.0f} s{spent}",
         f"clean: {len(clean.calls)} calls, exit 0, {clean.seconds:.1f} s",
     ]
 

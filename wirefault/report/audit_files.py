@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -11,7 +11,7 @@ from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.options import load_options
-from wirefault.audit.result import AuditResult
+from wirefault.audit.result import AuditResult, not_asked
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.judging.ending import FINE, FOUND, UNDECIDED, FailOn, fails
 from wirefault.report.audit import show_command, shown_key
@@ -53,7 +53,7 @@ def audit_junit(result: AuditResult, fail_on: FailOn = "risky") -> str:
     return junit_text(root)
 
 
-def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, Any]:
+def audit_as_json(result: AuditResult) -> dict[str, Any]:
     """Return the audit as one JSON object."""
     clean = result.clean
     return {
@@ -62,8 +62,8 @@ def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, An
         "verdict": audit_verdict(result),
         "command": list(result.saved.plan.configuration.wiring.arguments[2:]),
         "problem": result.problem,
-        "runs": result.runs,
-        "seconds": round(result.seconds, 3),
+        "runs": len(result.saved.run_ids(result.saved.plan.arms[0])),
+        **({} if result.seconds is None else {"seconds": round(result.seconds, 3)}),
         "patience_s": result.patience,
         "writes": result.writes,
         "model": {**asdict(result.spent), "estimated": asdict(result.estimated)},
@@ -73,7 +73,7 @@ def audit_as_json(result: AuditResult, not_asked: Sequence[str]) -> dict[str, An
         "incomparable": clean.incomparable if clean else "",
         "findings": [_group_as_json(group, result) for group in finding_groups(result.answers)],
         "answers": list(_answers_as_json(result.answers)),
-        "not_asked": list(not_asked),
+        "not_asked": not_asked(result),
     }
 
 

@@ -41,7 +41,7 @@ def search_lines(result: SearchResult) -> Iterator[str]:
     for parts in answer_parts(result):
         yield strip_control("".join(each if isinstance(each, str) else each.text for each in parts))
     if not result.is_whole:
-        yield f"to resume it: wirefault search resume {result.saved.experiment_id}"
+        yield f"to resume it: {result.saved.resume_command}"
     yield f"search: {result.saved.folder}"
 
 

@@ -110,7 +110,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         episodes=episodes.cards,
         provenance=provenance(recording.id, recording.evidence, {"": summary}),
         figures={"arms": arms, "episodes": episodes.rows, "links": links, "counts": counts},
-        answers=audit_as_json(result, []),
+        answers=audit_as_json(result),
         opened=first_to_open(cards, list(traces.values())),
     )
 

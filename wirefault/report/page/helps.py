@@ -41,6 +41,7 @@ VERDICTS: Mapping[str, str] = {
     "unknown": "the episodes do not decide it",
     "aborted": "stopped before its end",
     "no verdict": "it did not run to its end",
+    "interrupted": "it ended early, and can be resumed",
     "perhaps worse": "the episodes do not decide it",
 }
 """Of experiments and comparisons."""
