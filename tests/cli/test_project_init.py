@@ -13,6 +13,8 @@ from wirefault.cli.main import main
 from wirefault.core.errors import InputError
 from wirefault.experiments.evidence import latest_id
 
+OLD, AUDIT, RUN = "20260101-120000-aaaaaa", "20260102-120000-bbbbbb", "20260103-120000-cccccc"
+
 
 def test_project_without_audit_names_the_command_to_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -23,16 +25,32 @@ def test_project_without_audit_names_the_command_to_run(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_newest_audit_is_found_behind_a_newer_run_and_a_dry_run(tmp_path: Path) -> None:
-    dry = "20260104-120000-dddddd"
-    for name in ("20260101-120000-aaaaaa", "20260102-120000-bbbbbb", "20260103-120000-cccccc", dry):
-        (tmp_path / "experiments" / name).mkdir(parents=True)
-        (tmp_path / "experiments" / name / "plan.json").write_text("{}")
-    (tmp_path / "experiments" / "20260102-120000-bbbbbb" / "audit.json").write_text("{}")
-    (tmp_path / "experiments" / dry / "audit.json").write_text('{"questions": [], "dry_run": true}')
-    assert latest_audit(tmp_path) == "20260102-120000-bbbbbb"
-    assert latest_id(tmp_path) == "20260103-120000-cccccc"
-    for name in ("20260101-120000-aaaaaa", "20260102-120000-bbbbbb", "20260103-120000-cccccc"):
-        rmtree(tmp_path / "experiments" / name)
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """An audit, a newer run, and a still newer dry run."""
+    logs, dry = tmp_path / "logs", "20260104-120000-dddddd"
+    for name in (OLD, AUDIT, RUN, dry):
+        (logs / "experiments" / name).mkdir(parents=True)
+        (logs / "experiments" / name / "plan.json").write_text("{}")
+    (logs / "experiments" / AUDIT / "audit.json").write_text("{}")
+    (logs / "experiments" / dry / "audit.json").write_text('{"questions": [], "dry_run": true}')
+    return logs
+
+
+def test_newest_audit_is_found_behind_a_newer_run_and_a_dry_run(logs: Path) -> None:
+    assert latest_audit(logs) == AUDIT
+    assert latest_id(logs) == RUN
+    for name in (OLD, AUDIT, RUN):
+        rmtree(logs / "experiments" / name)
     with pytest.raises(InputError, match="only dry runs"):
-        latest_id(tmp_path)
+        latest_id(logs)
+
+
+@pytest.mark.parametrize("words", [["show", "q10"], ["init"], ["audit", "--resume", "latest"]])
+def test_commands_take_the_newest_audit_behind_a_dry_run(
+    logs: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(logs.parent)
+    monkeypatch.setenv("LOGS_DIR", str(logs))
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 64 and AUDIT in result.output  # it cannot be read

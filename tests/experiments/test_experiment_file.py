@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from tests.support import ROOT
+from wirefault.cli.main import main
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import files_meant, load_experiment
@@ -73,6 +75,17 @@ def test_invalid_file_is_one_line(tmp_path: Path, good: str, bad: str, message: 
 def test_invalid_prompt_is_error(tmp_path: Path) -> None:
     text = GOOD.replace('only: ["1"]', "prompts:\n  - {prompt: Hello}\n  - {promt: Hello}")
     assert "exp.yaml: prompts: entry 2 is skipped: unknown key 'promt'" in problem_of(tmp_path, text)
+
+
+def test_plan_says_which_columns_of_samples_were_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cases.json").write_text('[{"input": "Capital?", "expected": "Paris", "kind": "geo"}]')
+    Path("exp.yaml").write_text(GOOD.replace('only: ["1"]', "prompts: cases.json"))
+    result = CliRunner().invoke(main, ["plan", "exp.yaml"])
+    taken = 'prompt from "input", expected answer from "expected"; not shown to the agent: kind'
+    assert taken in " ".join(result.stderr.split()), result.output
 
 
 def test_folder_files_are_read_by_name(tmp_path: Path) -> None:

@@ -6,14 +6,17 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from tests.experiments.test_arm_history import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from tests.support import replace
+from wirefault.cli.results import show_verdict
 from wirefault.core.errors import InputError
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
@@ -21,6 +24,8 @@ from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again, run_experiment
 from wirefault.experiments.saved import SavedExperiment, save
+from wirefault.history.events import EpisodeJudged, Event
+from wirefault.history.judged_events import Finding
 from wirefault.lab.toxiproxy import Choice
 from wirefault.toxiproxy.planned import VERIFIED
 
@@ -31,13 +36,14 @@ class PaperEngine:
 
     fails: int = 0
     rollback: str = VERIFIED
+    judged: Callable[[str], list[Event]] = episode_events
     ran: list[str] = field(default_factory=list)
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         def run_arm(arm: PlannedArm) -> int:
             left = saved.left_of(arm)
             [run_id] = saved.next_run_ids(arm, 1)
-            fate = invalid if len(saved.run_ids(arm)) < self.fails else episode_events
+            fate = invalid if len(saved.run_ids(arm)) < self.fails else self.judged
             episodes = [event for prompt in left for event in fate(prompt.key)]
             self.ran += [f"{arm.name} {prompt.key}" for prompt in left]
             logs = saved.plan.configuration.logs
@@ -122,3 +128,23 @@ def test_limit_leaves_remaining_episodes_for_resume(tmp_path: Path) -> None:
 
 def reason_of_rerun(saved: SavedExperiment) -> str:
     return str(judged_again(saved).as_json()["because"])
+
+
+def test_harm_is_shown_before_a_verdict_that_held(saved: SavedExperiment) -> None:
+    harm = Finding("write_repeated", "harmful", "POST /orders was sent again", evidence=("gateway-0:1",))
+
+    def harmful(key: str) -> list[Event]:
+        return [
+            replace(each, findings=(harm,)) if isinstance(each, EpisodeJudged) else each
+            for each in episode_events(key)
+        ]
+
+    result = run_on_paper(saved, PaperEngine(judged=harmful))
+    console = Console(file=StringIO(), width=200)
+    assert result.judged
+    for verdict in ("held", "deviated"):
+        show_verdict(console, replace(result, judged=replace(result.judged, verdict=verdict)), None)
+    first, *others = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    text = "harmful, although the hypothesis held: control, write_repeated: POST /orders was sent again"
+    assert first.startswith(f"{text} (episode ") and first.endswith(" and 1 more)")
+    assert sum("although the hypothesis" in each for each in others) == 2  # of the other arms

@@ -30,6 +30,9 @@ _MUTATION = '{"query": "mutation {pay {id}}"}'
     ("link", "method", "path", "body", "writes"),
     [
         (Link("shop", "https://shop.example"), "POST", "/orders", "{}", True),
+        (Link("shop", "https://shop.example"), "PUT", "/orders/7", "{}", True),
+        (Link("shop", "https://shop.example"), "PATCH", "/orders/7", "{}", True),
+        (Link("shop", "https://shop.example"), "DELETE", "/orders/7", None, True),
         (Link("shop", "https://shop.example"), "GET", "/orders", None, False),
         (Link("shop", "https://shop.example"), "POST", "/search", "{}", False),
         (Link("shop", "https://shop.example"), "POST", "/query", _MUTATION, True),

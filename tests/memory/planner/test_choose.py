@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import fields
 from statistics import mean
 
 import pytest
@@ -17,6 +19,8 @@ from bench.next_experiments import (
     predictions,
     simulated_cells,
 )
+from tests.support import ROOT
+from wirefault.experiments.search.chain import Risk
 from wirefault.memory.planner.cells import Cell
 from wirefault.memory.planner.choose import Proposal, Terms, proposals
 from wirefault.memory.planner.risk import Tally
@@ -91,10 +95,23 @@ def test_planner_finds_three_weaknesses_in_fewer_episodes_than_chance() -> None:
     assert mean(planner) < 0.7 * mean(random)
 
 
+def error_of(population: str) -> float:
+    """The mean difference between what was predicted and what happened."""
+    predicted = list(predictions(range(FIRST_SEED, FIRST_SEED + 12), POPULATIONS[population], 60))
+    return sum(abs(value - harm) * n for value, harm, n in calibration(predicted).values()) / len(predicted)
+
+
 def test_predicted_harm_happens_as_often_as_predicted() -> None:
-    predicted = list(predictions(range(FIRST_SEED, FIRST_SEED + 12), POPULATIONS["some faults harm"], 60))
-    error = [abs(value - harm) * n for value, harm, n in calibration(predicted).values()]
-    assert sum(error) / len(predicted) < 0.06
+    assert error_of("some faults harm") < 0.06
+
+
+def test_prediction_has_no_interval_and_the_page_says_for_which_systems_it_holds() -> None:
+    assert error_of("deterministic") > 0.06  # each rate is 0 or 1, which no interval from the prior holds
+    assert {each.name for each in fields(Risk)} == {"value", "evidence", "scores"}
+    page = (ROOT / "docs" / "planner.md").read_text(encoding="utf-8")
+    means = [a / (a + b) for a, b in filter(None, POPULATIONS.values())]
+    assert re.findall(r"^\| beta\(.+, mean (\S+) \|", page, re.MULTILINE) == [f"{mean:g}" for mean in means]
+    assert "| always or never, mean" in page and "No interval is printed" in page
 
 
 tallies = st.builds(
