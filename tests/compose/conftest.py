@@ -23,7 +23,7 @@ from tests.compose.engine import (
     removed_with_this_process,
     why_not,
 )
-from tests.compose.rig import SELDOM, Lab, copy_clone, environment
+from tests.compose.rig import CALM, SELDOM, Lab, copy_clone, environment
 from tests.support import made_once, required, until
 
 LAB = pytest.StashKey[Lab]()
@@ -119,7 +119,7 @@ def lab(clone: Lab) -> Iterator[Lab]:
     """The lab, up after a run and with none in it. A test that leaves a toxic behind fails."""
     clone.prompts("What is the temperature in Paris right now?")
     if not clone.runs():
-        clone.compose("up -d", TOXIC_PROB="0", ERROR_PROB="0")
+        clone.compose("up -d", **CALM)
         assert clone.wait() == 0, clone.last_words()
     clone.up()
     before = clone.runs()

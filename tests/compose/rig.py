@@ -37,6 +37,8 @@ from wirefault.settings.sources import INSTALLATION_VARIABLES
 from wirefault.wiring.links import lab_links
 
 SELDOM = {"patience": PATIENCE_S, "interval": 0.1}  # for `until`: each look asks the engine
+# no fault, and no time limit that a busy machine breaks
+CALM = {"TOXIC_PROB": "0", "ERROR_PROB": "0", "TOOL_TIMEOUT": "30", "ARM_TIMEOUT": "30"}
 LONG_LIVED = ("toxiproxy", "gateway", "proxy_mgr", "ui", *(link.service for link in lab_links()))
 ASK_TOXIPROXY = (
     "import urllib.request; print(urllib.request.urlopen('{url}/proxies', timeout=5).read().decode())"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.compose.engine import PATIENCE_S, ROOT, V1, V2, has
-from tests.compose.rig import LONG_LIVED, Lab, copy_clone, environment
+from tests.compose.rig import CALM, LONG_LIVED, Lab, copy_clone, environment
 from tests.support import required
 
 pytestmark = pytest.mark.compose
@@ -57,13 +57,13 @@ def test_compose_v1_runs_lab(engine: None, tmp_path: Path) -> None:
     lab = Lab(tmp_path, environment("older-"), V1)
     lab.prompts("What is 15% of 240?")
     try:
-        lab.compose("up -d", TOXIC_PROB="0", ERROR_PROB="0")
+        lab.compose("up -d", **CALM)
         assert lab.wait() == 0, lab.last_words()
         assert list(lab.last_run().outcomes) == ["success"]
         assert lab.toxics() == {}
         lab.compose("run --rm agent")
         assert len(lab.runs()) == 2
-        lab.compose("up --exit-code-from agent", TOXIC_PROB="0", ERROR_PROB="0")
+        lab.compose("up --exit-code-from agent", **CALM)
         assert len(lab.runs()) == 3 and not lab.alive()
     finally:
         lab.down()

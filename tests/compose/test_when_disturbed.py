@@ -10,7 +10,7 @@ import pytest
 
 from tests.compose.engine import PATIENCE_S, docker
 from tests.compose.recorded import recorded
-from tests.compose.rig import SELDOM, Lab
+from tests.compose.rig import CALM, SELDOM, Lab
 from tests.support import until
 
 pytestmark = pytest.mark.compose
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.compose
 PARIS = "What is the temperature in Paris right now?"
 WRITE = 'Send Bob a message saying "The report is ready".'
 SLOW = {"TOXIC_PROB": "1", "TOXICS": "latency:700", "ERROR_PROB": "0", "SEED": "1"}
-CALM = "-e TOXIC_PROB=0 -e ERROR_PROB=0"
+SET_CALM = " ".join(f"-e {name}={value}" for name, value in CALM.items())
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def busy_lab(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Lab]:
     lab.wait_until_toxics_bite()
     yield lab
     lab.prompts(WRITE)
-    lab.compose(f"run --rm {CALM} agent")
+    lab.compose(f"run --rm {SET_CALM} agent")
     assert [episode.outcome for episode in lab.last_run().episodes] == ["success"]
     assert lab.toxics() == {}
     assert lab.rows("SELECT COUNT(*) FROM toxics WHERE removed_at IS NULL") == [(0,)]
@@ -89,7 +89,7 @@ def test_second_up_keeps_run_and_second_agent_waits(busy_lab: Lab, tmp_path: Pat
     busy_lab.compose("up -d", **SLOW)
     assert busy_lab.container("agent")["Id"] == agent
     busy_lab.prompts(WRITE)
-    with busy_lab.typed(f"docker compose run --rm {CALM} agent", output_file) as other:
+    with busy_lab.typed(f"docker compose run --rm {SET_CALM} agent", output_file) as other:
         until(lambda: "waiting" in output_file.read_text(), "the other agent to say that it waits", **SELDOM)
         docker("kill", "--signal", "INT", agent)  # the run is too long to have ended normally
         assert busy_lab.wait() == 130
