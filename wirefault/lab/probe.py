@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-_WAIT_S = 8.0
-_REST_S = 10.0
+_WAIT_S = 5.0
+_REST_S = 20.0  # both end before the timeout of Compose's check
 _ANSWERED = Path("/tmp") / "answered"  # in memory: gone when the container restarts
 
 
