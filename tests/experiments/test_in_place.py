@@ -421,7 +421,7 @@ def test_guide_of_python_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
     exec(arms, names)
     assert names["levels"].run(say=quiet).verdict == "held"
     rows = re.findall(r"^\| `((?:report|episode)\.[\w.()]+)`.*? \| (.*?) \|$", page, re.MULTILINE)
-    assert len(rows) == 8
+    assert len(rows) == 7
     for first, content in rows:
         exec(f"value = {first}", names | {"episode": names["report"].episodes[0]}, scope := {})
         value: Any = scope["value"]

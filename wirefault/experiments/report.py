@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from wirefault.experiments.assertions.episode_view import EpisodeView
@@ -13,58 +13,7 @@ from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.recorded import harm_beside_verdict
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
-from wirefault.history.events import Event
-from wirefault.history.judged_events import Outcome
 from wirefault.history.reader import read_run
-from wirefault.judging.metrics import Metrics, metrics_of
-
-
-@dataclass(frozen=True)
-class EpisodeReport:
-    """One episode: a prompt in one repetition."""
-
-    arm: str
-    view: EpisodeView
-    """Its requests, answers and tool calls, as assertions see them."""
-    events: Sequence[Event]
-    """Its typed events."""
-    probed: Sequence[object]
-    """The results of ``after_attempt``, one for each attempt."""
-
-    @property
-    def episode(self) -> str:
-        """Its key."""
-        return self.view.episode
-
-    @property
-    def prompt(self) -> str:
-        """The user's text."""
-        return self.view.prompt
-
-    @property
-    def outcome(self) -> Outcome:
-        """Its outcome, such as ``success`` or ``duplicate``."""
-        return self.view.judgement.outcome
-
-    @property
-    def why(self) -> str:
-        """The reason for the outcome, in a sentence."""
-        return self.view.judgement.why
-
-    @property
-    def answer(self) -> str | None:
-        """The last answer; None without one."""
-        return self.view.answer
-
-    @property
-    def seconds(self) -> float:
-        """Duration of its attempts."""
-        return self.view.seconds
-
-    @cached_property
-    def metrics(self) -> Metrics:
-        """Calls, tokens, first token times, conversation, history and faults."""
-        return metrics_of(self.events, self.episode)
 
 
 @dataclass(frozen=True)
@@ -72,7 +21,7 @@ class ArmReport:
     """One arm with its episodes; ``result`` has its measures."""
 
     result: ArmResult
-    episodes: Sequence[EpisodeReport]
+    episodes: Sequence[EpisodeView]
 
     @property
     def name(self) -> str:
@@ -126,24 +75,22 @@ class ExperimentReport:
         }
 
     @property
-    def episodes(self) -> list[EpisodeReport]:
+    def episodes(self) -> list[EpisodeView]:
         """The episodes of all arms, in the order in which they ran."""
         return [episode for arm in self.arms.values() for episode in arm.episodes]
 
-    def _episodes(self, arm: PlannedArm) -> list[EpisodeReport]:
+    def _episodes(self, arm: PlannedArm) -> list[EpisodeView]:
         """The last run of each episode."""
         saved = self.result.saved
-        episodes: dict[str, EpisodeReport] = {}
+        episodes: dict[str, EpisodeView] = {}
         for run_id in saved.run_ids(arm):
-            events = read_run(saved.logs, run_id)
-            for view in views_in(run_id, events):
-                own = [event for event in events if getattr(event, "episode", None) == view.episode]
+            for view in views_in(run_id, read_run(saved.logs, run_id)):
                 probed = [
                     value
                     for (run, episode, _), value in self.probed.items()
                     if (run, episode) == (run_id, view.episode)
                 ]
-                episodes[view.episode] = EpisodeReport(arm.name, view, own, probed)
+                episodes[view.episode] = replace(view, arm=arm.name, probed=probed)
         return list(episodes.values())
 
     def __str__(self) -> str:

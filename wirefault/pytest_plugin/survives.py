@@ -11,9 +11,10 @@ import pydantic
 import pytest
 
 from wirefault.core.errors import InputError, UserError
+from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.experiment import ANSWERS, CONTROL, METHOD
 from wirefault.experiments.in_place import Experiment, run_in_lab
-from wirefault.experiments.report import EpisodeReport, ExperimentReport
+from wirefault.experiments.report import ExperimentReport
 from wirefault.history.reader import read_run
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, summarise
@@ -113,7 +114,7 @@ def _episodes(
             yield f"failed: {episode.prompt!r}{lines}"
 
 
-def _why(tests: MarkedTests, report: ExperimentReport, episode: EpisodeReport) -> str:
+def _why(tests: MarkedTests, report: ExperimentReport, episode: EpisodeView) -> str:
     saved = report.result.saved
     return next_command.why_line(
         saved.experiment_id, episode.episode, tests.running()[1].logs, arm=episode.arm

@@ -21,13 +21,15 @@ from wirefault.history.events import (
     AttemptEnded,
     EpisodeJudged,
     EpisodeStarted,
+    Event,
     Exchange,
     ToolCalled,
     TurnStarted,
 )
-from wirefault.history.judged_events import FaultRecord
+from wirefault.history.judged_events import FaultRecord, Outcome
 from wirefault.history.logs import strip_control
 from wirefault.judging.judge import RunJudgement
+from wirefault.judging.metrics import Metrics, metrics_of
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 
@@ -169,11 +171,35 @@ class EpisodeView:
     judgement: EpisodeJudged
     trace: EpisodeTrace
     turn: int | None = None
+    arm: str = ""
+    """Its arm, in a report."""
+    probed: Sequence[object] = ()
+    """In a report: the results of ``after_attempt``, one for each attempt."""
 
     @property
     def episode(self) -> str:
         """The episode's key."""
         return self.started.episode
+
+    @property
+    def outcome(self) -> Outcome:
+        """Its outcome, such as ``success`` or ``duplicate``."""
+        return self.judgement.outcome
+
+    @property
+    def why(self) -> str:
+        """The reason for the outcome, in a sentence."""
+        return self.judgement.why
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """Its typed events."""
+        return self.trace.events
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Calls, tokens, first token times, conversation, history and faults of the whole episode."""
+        return metrics_of(self.events, self.episode)
 
     @property
     def prompt(self) -> str:
