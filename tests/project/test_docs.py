@@ -43,6 +43,25 @@ def test_doc_links_have_targets(page):
     assert broken == []
 
 
+LINKED_NAME = re.compile(r"\[`(\w+)`\]\(([^)\s]+\.py)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_names_linked_to_a_module_are_in_it(page):
+    links = LINKED_NAME.findall(page.read_text(encoding="utf-8"))
+    assert [name for name, path in links if name not in (page.parent / path).read_text("utf-8")] == []
+
+
+def test_each_type_of_an_episode_or_run_is_explained():
+    modules = sorted((ROOT / "wirefault").rglob("*.py"))
+    kind = re.compile(r"^class (\w*[a-z](?:Episode|Run))\b", re.MULTILINE)
+    types = {name for module in modules for name in kind.findall(module.read_text(encoding="utf-8"))}
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    explained = {name for name, _ in LINKED_NAME.findall(page)}
+    assert "JudgedEpisode" in types
+    assert types - explained == set()
+
+
 # in a sentence, in a block, or among the examples of a help text
 MENTION = re.compile(r"(?:`|^(?:\$ |  )?)(?:[A-Z_]+=\S+ )*wirefault ([a-z][^`\n]*)", re.MULTILINE)
 
