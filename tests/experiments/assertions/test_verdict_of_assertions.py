@@ -128,7 +128,7 @@ def test_compared_arms_show_assertions(tmp_path: Path) -> None:
     side = "deviated: 1 of 2 episodes"
     assert compared.arms[0].assertions["answer_contains: Rome"] == (side, side)
     console = Console(file=io.StringIO(), width=110)
-    print_comparison(console, compared)
+    print_comparison(console, compared, concludes=True)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     [line] = [line for line in lines if line.startswith("answer_contains: Rome")]
     assert line.split("  ")[1:] and line.count("deviated: 1 of 2") == 2
