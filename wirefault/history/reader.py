@@ -183,10 +183,9 @@ class RunHistory:
         late = self.integrity.late
         try:
             return with_found_links(
-                known.get(f"{name.removesuffix('.jsonl')}:{number}")
-                or parse_line(line, self.folder / name, number)
-                for name, lines in self.files.items()
-                for number, line in enumerate(lines[: len(lines) - late.get(name, 0)], start=1)
+                known.get(f"{file.stem}:{number}") or parse_line(line, file, number)
+                for file, lines in ((self.folder / name, lines) for name, lines in self.files.items())
+                for number, line in enumerate(lines[: len(lines) - late.get(file.name, 0)], start=1)
             )
         except HistoryError as error:
             writer = next(
@@ -379,10 +378,12 @@ def _writer_of(event: Event) -> str:
     """Return the process that writes the event to its file."""
     if isinstance(event, BudgetWarned | BudgetSpent | BudgetUnknown):
         return "agent" if event.of_subject else "gateway"
-    if isinstance(event, ConnectionUnanswered | Exchange | FaultsSet | InterceptionFailed | LateRequest):
-        return "gateway"
     if isinstance(event, WentPastLab):
         return "gateway" if event.link else "agent" if event.sent is None else "ingress"
-    if isinstance(event, ConnectionEnded):
-        return "ingress"
-    return "manager" if isinstance(event, LinkOpened | ToxicsChanged) else "agent"
+    return _WRITERS.get(type(event), "agent")
+
+
+_WRITERS: Mapping[type[Event], str] = {
+    **dict.fromkeys((ConnectionUnanswered, Exchange, FaultsSet, InterceptionFailed, LateRequest), "gateway"),
+    **{ConnectionEnded: "ingress", LinkOpened: "manager", ToxicsChanged: "manager"},
+}

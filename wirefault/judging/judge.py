@@ -157,8 +157,8 @@ def judge_identified(
         differences=[
             difference
             for each in episodes
-            if each.episode in recorded
-            for difference in _differences(each, recorded[each.episode])
+            if (before := recorded.get(each.episode, each)) is not each
+            for difference in _differences(each, before)
         ],
     )
 

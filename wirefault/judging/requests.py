@@ -251,7 +251,7 @@ class Request:
             return self.caller_record.idempotency_key or ""
         return self.exchange.key if self.exchange and self.exchange.dialect else None
 
-    @property
+    @cached_property
     def reply_lost(self) -> bool | None:
         """Whether the caller did not get a complete reply; None if unknown."""
         if self.caller_record is not None:
@@ -285,7 +285,7 @@ class Request:
         failed = self.caller_record is not None and self.caller_record.error is not None
         return not failed and self.status is not None and self.status < 400
 
-    @property
+    @cached_property
     def failed(self) -> bool | None:
         """Whether it failed for the subject: by status, reply or MCP tool error; None if that is unknown."""
         if self.reply_lost is None:

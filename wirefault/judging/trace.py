@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from wirefault.dialects.mcp import LIST
 from wirefault.history.events import (
@@ -106,9 +106,9 @@ class EpisodeTrace:
     def events(self) -> Sequence[Event]:
         return [event for _, event in self.records]
 
-    def all(self, kind: type[_E]) -> list[_E]:
+    def all(self, kind: type[_EventT]) -> list[_EventT]:
         """The events of that kind."""
-        return [event for event in self.events if isinstance(event, kind)]
+        return [each.event for each in self._identified(kind)]
 
     def last(self, kind: type[_E]) -> _E | None:
         """The last event of that kind."""
@@ -294,7 +294,15 @@ class EpisodeTrace:
         return [request.start for request in self.requests]
 
     def _identified(self, kind: type[_EventT]) -> list[Identified[_EventT]]:
-        return [Identified(id, event) for id, event in self.records if isinstance(event, kind)]
+        return self._by_kind.get(kind, [])
+
+    @cached_property
+    def _by_kind(self) -> Mapping[type, list[Identified[Any]]]:
+        """The events of each kind, with their ids."""
+        kinds: defaultdict[type, list[Identified[Any]]] = defaultdict(list)
+        for id, event in self.records:
+            kinds[type(event)].append(Identified(id, event))
+        return kinds
 
     @cached_property
     def _joined(self) -> Sequence[Request]:
