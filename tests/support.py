@@ -98,6 +98,12 @@ def made_once(name: str, make: Callable[[Path], object], factory: pytest.TempPat
     return folder
 
 
+def latest_run(logs: Path) -> str:
+    """The id of the newest run, which begins with its time; live traffic does not count."""
+    names = (path.parent.name for path in (logs / "runs").glob("*/*.jsonl"))
+    return max(name for name in names if not name.startswith("live-"))
+
+
 def free_port() -> int:
     """A free port that the system gives no client, so that it stays free until its server starts."""
     for _ in range(PORT_ATTEMPTS):

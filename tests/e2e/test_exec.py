@@ -15,10 +15,10 @@ from tests.cli_process import CliProcess
 from tests.commands import wirefault
 from tests.examples.serving import Recorded, shop
 from tests.lab.demos import environ_in
-from tests.support import until
+from tests.support import latest_run, until
 from tests.upstream import Upstream, requests_of
 from wirefault.history.events import Event, Exchange, LinkOpened, WentPastLab
-from wirefault.history.reader import latest_run, read_history
+from wirefault.history.reader import read_history
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,8 @@ from tests.commands import wirefault
 from tests.e2e.test_exec import Ran, links_in, port_link
 from tests.examples.serving import Recorded, served
 from tests.lab.demos import environ_in
+from tests.support import latest_run
 from wirefault.history.events import RunFinished
-from wirefault.history.reader import latest_run
 
 pytestmark = pytest.mark.slow
 

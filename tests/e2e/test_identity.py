@@ -9,8 +9,9 @@ import pytest
 
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
+from tests.support import latest_run
 from wirefault.history.events import AttemptEnded, Event, Exchange
-from wirefault.history.reader import latest_run, read_history
+from wirefault.history.reader import read_history
 
 pytestmark = pytest.mark.slow
 

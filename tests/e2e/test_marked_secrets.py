@@ -12,9 +12,9 @@ import pytest
 from tests.commands import wirefault
 from tests.examples.serving import served
 from tests.lab.demos import environ_in
-from tests.support import ROOT
+from tests.support import ROOT, latest_run
 from wirefault.history.events import Exchange
-from wirefault.history.reader import latest_run, read_history
+from wirefault.history.reader import read_history
 
 pytestmark = pytest.mark.slow
 MCP_SERVER = ROOT / "tests" / "mcp" / "plain_server.py"

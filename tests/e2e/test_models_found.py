@@ -13,8 +13,8 @@ import pytest
 from tests.dialects.forms import TEXT, WRITERS
 from tests.e2e.test_exec import Ran, port_link
 from tests.examples.serving import Recorded, served
+from tests.judging.findings.traced import findings_in
 from wirefault.history.events import Exchange, RunStarted
-from wirefault.judging.findings.rules import findings_in
 from wirefault.wiring.links import Link
 from wirefault.wiring.wiring import load_wiring
 

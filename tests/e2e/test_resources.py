@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from tests.lab.demos import environ_in
-from tests.support import RUN_PATIENCE_S
+from tests.support import RUN_PATIENCE_S, latest_run
 from wirefault.history.events import EpisodeJudged, RunFinished
-from wirefault.history.reader import latest_run, read_history
+from wirefault.history.reader import read_history
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="needs namespaces")]
 

@@ -14,12 +14,12 @@ import requests
 from flask import Flask, request
 
 from tests.gateway.lab import Lab, gateway
+from tests.judging.findings.traced import findings_in
 from tests.judging.oracle.histories import armed, ended, healed, judge_episode, run_started, world
 from tests.support import PATIENCE_S, replace, until
 from tests.upstream import FREE, serving
 from wirefault.core.sockets import Address
 from wirefault.history.events import EpisodeJudged, EpisodeStarted
-from wirefault.judging.findings.rules import findings_in
 from wirefault.wiring.links import Link, Links
 
 TEA = {"link": "shop", "method": "POST", "path": "/orders", "json": {"item": "tea", "count": 2}}

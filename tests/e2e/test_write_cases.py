@@ -18,11 +18,11 @@ import requests
 from flask import Flask, redirect, request
 
 from tests.gateway.lab import Lab, gateway
+from tests.judging.findings.traced import findings_in
 from tests.judging.oracle.histories import run_started
 from tests.support import PATIENCE_S, replace, until
 from tests.upstream import serving
 from wirefault.history.events import EpisodeStarted, WorldProbed
-from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.trace import traces
 from wirefault.judging.writes import WriteCount, write_counts
 from wirefault.wiring.links import Link, Links

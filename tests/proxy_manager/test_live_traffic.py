@@ -11,9 +11,9 @@ import requests
 
 from proxy_manager.live_traffic import live_counts
 from tests.proxy_manager.rig import Plane, a_plane
-from tests.support import until
+from tests.support import latest_run, until
 from wirefault.history.events import Exchange
-from wirefault.history.reader import latest_run, read_history
+from wirefault.history.reader import read_history
 from wirefault.judging.judge import judge_run
 
 FAULTS = '{"faults": [{"fault": "unavailable", "id": "down", "links": ["weather"]}]}'

@@ -30,8 +30,8 @@ from wirefault.dialects.stream_forms import SERVER_SENT_EVENTS
 
 CALL, LIST = "tools/call", "tools/list"
 INITIALIZE, CANCELLED = "initialize", "notifications/cancelled"
-PROGRESS, TOOLS_CHANGED = "notifications/progress", "notifications/tools/list_changed"
-SESSION_HEADER, EVENT_ID_HEADER = "mcp-session-id", "last-event-id"
+PROGRESS = "notifications/progress"
+SESSION_HEADER = "mcp-session-id"
 _METHOD_HEADER, _NAME_HEADER = "mcp-method", "mcp-name"
 _VERSION_IN_META = "io.modelcontextprotocol/protocolVersion"
 # the field of params that a request's header repeats, by its method

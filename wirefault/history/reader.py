@@ -151,18 +151,6 @@ def _is_time(value: object) -> bool:
     return True
 
 
-def latest_run(logs: Path) -> str:
-    """Return the id of the last run (ids begin with the time); live traffic does not count.
-
-    Raises ``HistoryError`` if there is none.
-    """
-    names = [path.parent.name for path in (logs / "runs").glob("*/*.jsonl")]
-    names = [name for name in names if not name.startswith(LIVE)]
-    if not names:
-        raise HistoryError(f"{logs / 'runs'}: no runs; start one with `wirefault run`, or set --logs")
-    return max(names)
-
-
 @dataclass(frozen=True)
 class RunHistory:
     """The raw files of a run: the complete lines of each file, by file name.

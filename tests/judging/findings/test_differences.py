@@ -7,13 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.judging.findings.traced import LINKS, lost, model_request, request
+from tests.judging.findings.traced import LINKS, findings_in, lost, model_request, request
 from tests.judging.oracle.histories import ended, fault_met, run_started
 from tests.support import replace
 from wirefault.history.events import EXIT_CODE, Event, WentPastLab
 from wirefault.judging.findings.conduct import conduct_in, masked
 from wirefault.judging.findings.differences import Difference, differences
-from wirefault.judging.findings.rules import findings_in
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.trace import traces
 from wirefault.wiring.links import Link, Links

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.judging.findings.traced import LINKS, lost, model_request, request
+from tests.judging.findings.traced import LINKS, findings_in, lost, model_request, request
 from tests.judging.oracle.histories import run_started
 from tests.support import replace
 from wirefault.judging.checker import Observation
-from wirefault.judging.findings.rules import RULES, findings_in
+from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
 
 START = replace(run_started(1), links=list(LINKS))

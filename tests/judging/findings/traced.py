@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tests.judging.oracle.histories import exchange, run_started
 from tests.support import replace
-from wirefault.judging.findings.rules import findings_in
+from wirefault.judging.findings.rules import RULES, trace_findings
+from wirefault.judging.trace import traces
 from wirefault.wiring.links import Link, Links
 
 SHOP = Link("shop", "http://127.0.0.1:9000", env=("SHOP_URL",), writes=("POST /orders", "DELETE /orders/*"))
@@ -16,6 +17,10 @@ LINKS = Links((MODEL, SHOP, CRM))
 def observed(rule, *events, links=LINKS, **settings):
     """The texts of that rule's findings in a run with these events."""
     return [finding.text for finding in rule_findings(rule, *events, links=links, **settings)]
+
+
+def findings_in(events, rules=RULES):
+    return trace_findings(traces(events), rules)
 
 
 def rule_findings(rule, *events, links=LINKS, **settings):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from wirefault.history.events import Event
 from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
 from wirefault.judging.findings.finding import Rule
@@ -19,7 +18,7 @@ from wirefault.judging.findings.retries import (
 from wirefault.judging.findings.servers import DEAD_SERVER
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
-from wirefault.judging.trace import EpisodeTrace, traces
+from wirefault.judging.trace import EpisodeTrace
 
 RULES: tuple[Rule, ...] = (
     WRITE_REPEATED,
@@ -43,13 +42,8 @@ RULES: tuple[Rule, ...] = (
 _ORDER = [rule.name for rule in RULES]
 
 
-def findings_in(events: Iterable[Event], rules: Iterable[Rule] = RULES) -> list[Finding]:
-    """Return the findings in the events of a run, the gravest first, grouped by rule."""
-    return trace_findings(traces(events), rules)
-
-
 def trace_findings(traces: Iterable[EpisodeTrace], rules: Iterable[Rule] = RULES) -> list[Finding]:
-    """Return the findings in the traces of a run's episodes, in the same order."""
+    """Return the findings in the traces of a run's episodes, the gravest first, grouped by rule."""
     rules = list(rules)
     return in_order(finding for trace in traces for finding in _episode_findings(trace, rules))
 
