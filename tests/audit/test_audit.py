@@ -127,6 +127,15 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     recorded = json.loads(again)
     assert "seconds" not in recorded and "findings" not in recorded["arms"][0]["measures"]
     assert all(recorded[name] == result[name] for name in result if name not in ("seconds", "verdict"))
+    rules = {each["finding"] for each in result["findings"] if each["severity"] == "harmful"}
+    assert {"write_repeated", "done_but_not_told"} <= rules  # so the worst is one of several
+    worst, at = f"harmful: {result['findings'][0]['finding']}", result["findings"][0]["show"].split()[-1]
+    assert f"  {worst}  " in listed.stdout
+    overview = wirefault(tmp_path, environ_in(tmp_path), "show", "latest").stdout
+    assert f"worst finding: {worst}: " in overview and f"(episode {at})" in " ".join(overview.split())
+    reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest").stdout
+    assert re.search(r"^findings +questions ", reported, re.MULTILINE)
+    assert f"why: {result['findings'][0]['show']}" in reported
     counted = sum(1 + len(each["also"]) for each in result["answers"] if each["status"] == "finding")
     assert findings_elsewhere(tmp_path, result["experiment"]) == (counted,) * 4
 

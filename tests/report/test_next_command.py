@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
 from tests.judging.oracle.histories import ASK_BOB, ended, episode, judge_episode
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.history.judged_events import Finding, Severity
+from wirefault.judging.findings.finding import worst_finding, worst_of
 from wirefault.report.next_command import why_line, worst_episode
 
 GOOD = judge_episode(episode(name="good", expect={}))
@@ -33,6 +35,15 @@ def test_episodes_are_ordered_by_findings_then_outcome() -> None:
     assert worst_episode([CRASHED, GOOD], [finding("good", "harmful")]) == "good"
     other = judge_episode(episode(name="other", expect=ASK_BOB))
     assert worst_episode([LOST, other], [finding("other", "risky")]) == "other"
+
+
+def test_worst_finding_is_the_first_of_the_most_severe() -> None:
+    findings = [finding("good", "risky"), finding("lost", "harmful"), finding("crashed", "harmful")]
+    renamed = structs.replace(findings[2], rule="a rule before the other by name")
+    assert worst_finding([*findings[:2], renamed]) == "harmful: rule"
+    assert worst_of([*findings[:2], renamed]) == findings[1]
+    assert worst_finding([finding("good", "note")]) == "" and worst_of([]) is None
+    assert worst_episode([CRASHED, LOST, GOOD], [*findings[:2], renamed]) == "lost"
 
 
 def test_finding_alone_selects_episode() -> None:

@@ -34,7 +34,7 @@ from wirefault.judging.findings.differences import (
     ending,
     ends_alike,
 )
-from wirefault.judging.findings.finding import times
+from wirefault.judging.findings.finding import times, worst_of
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import JudgedEpisode, RunJudgement, judge_trace, recorded_judgements
@@ -375,8 +375,7 @@ class Answer:
     @property
     def worst(self) -> Finding | None:
         """The most severe finding of any of its runs."""
-        seen = [each for run in self.counted for each in run.seen]
-        return min(seen, key=lambda each: SEVERITIES.index(each.severity), default=None)
+        return worst_of(each for run in self.counted for each in run.seen)
 
     @property
     def others(self) -> list[Finding]:

@@ -18,7 +18,7 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.gateway.answered_writes import WritesDocument
 from wirefault.gateway.replayed_model import ReplayDocument
 from wirefault.history.events import Exchange
-from wirefault.history.judged_events import Finding
+from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, ending
 from wirefault.judging.findings.finding import worst_finding
@@ -179,17 +179,21 @@ def findings_if_audit(saved: SavedExperiment | None) -> dict[str, list[Finding]]
 
 
 def answer_findings(saved: SavedExperiment) -> list[Finding]:
-    """Return the findings as the audit counts them: one of each question and rule, where it was seen."""
-    return [
+    """Return the findings as the audit counts them: one of each question and rule, where it was seen.
+
+    The worst come first.
+    """
+    findings = (
         as_finding(seen, answer.ask, question_key(answer.ask, 1 + _place(answer, seen)))
         for answer in read_audit(saved).answers
         for seen in answer.seen
-    ]
+    )
+    return sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
 
 
 def audit_worst(saved: SavedExperiment) -> str:
     """Return severity and rule of the audit's worst finding so far; empty if it has none."""
-    return worst_finding((finding.severity, finding.rule) for finding in answer_findings(saved))
+    return worst_finding(answer_findings(saved))
 
 
 def _place(answer: Answer, seen: Finding) -> int:

@@ -18,6 +18,7 @@ from msgspec import structs
 from wirefault.audit.answers import Answer
 from wirefault.audit.engine import Listener, run_audit
 from wirefault.audit.experiment_file import Acceptance
+from wirefault.audit.groups import finding_groups
 from wirefault.audit.options import AuditOptions, WritesMode, latest_audit, load_options
 from wirefault.audit.question import QUESTIONS
 from wirefault.audit.result import AuditResult
@@ -341,8 +342,8 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
     if result.clean is not None:
         result.saved.write_plan()  # with the questions that an interrupted one asked
     if result.clean is not None and not result.code:
-        kinds = ((seen.severity, seen.rule) for answer in result.answers for seen in answer.seen)
-        result.saved.write_verdict(document, worst_finding(kinds))
+        worst = worst_finding(group.worst for group in finding_groups(result.answers))
+        result.saved.write_verdict(document, worst)
     if result.clean and result.answers:
         from wirefault.report.page.write import page_line  # the template engine is slow to import
 

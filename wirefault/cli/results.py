@@ -25,8 +25,9 @@ from wirefault.experiments.run_tournament import TournamentResult
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import Check
 from wirefault.history.events import RunFinished
+from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
-from wirefault.judging.summary import Summary, summary_of
+from wirefault.judging.summary import summary_of
 from wirefault.lab.process import print_to_stderr
 from wirefault.report.experiment import print_effects, print_verdict
 from wirefault.report.next_command import print_why, why_line, worst_episode
@@ -103,25 +104,28 @@ def show_run(
 
     ``shows_why``: with the line about the worst episode, which must come last.
     """
-    summary = _with_audit_findings(saved, summary_of(history.judged()))
-    print_summary(console, summary, f"wirefault run --again {saved.experiment_id}", logs=saved.logs)
+    summary, counted_as = summary_of(history.judged()), "n"
+    if (findings := _counted_by_audit(saved)) is not None:
+        summary, counted_as = replace(summary, findings=findings), "questions"
+    again = f"wirefault run --again {saved.experiment_id}"
+    print_summary(console, summary, again, logs=saved.logs, counted_as=counted_as)
     if shows_why:
         print_why(console, summary, saved.logs)
     if as_json:
         print_object(summary.as_json())
 
 
-def _with_audit_findings(saved: SavedExperiment, summary: Summary) -> Summary:
-    """Replace the findings by those of an audit, whose clean runs are its control."""
+def _counted_by_audit(saved: SavedExperiment) -> list[Finding] | None:
+    """Return an audit's findings, since its clean runs are its control; None if those of its runs count."""
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import NoCleanRuns, answer_findings
 
     if not is_audit(saved):
-        return summary
+        return None
     try:
-        return replace(summary, findings=answer_findings(saved))
+        return answer_findings(saved)
     except NoCleanRuns:
-        return summary
+        return None
 
 
 def show_tournament(

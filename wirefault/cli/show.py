@@ -99,7 +99,7 @@ def _findings_of(recording: Recording, recorded: RecordedArm) -> list[Finding]:
 def _list_episodes(recorded: RecordedArm, findings: Sequence[Finding], *, as_json: bool) -> None:
     from rich.text import Text
 
-    from wirefault.judging.findings.finding import worst_finding
+    from wirefault.judging.findings.finding import worst_finding, worst_of
     from wirefault.report.console import episode_line
     from wirefault.report.tables import one_line
     from wirefault.report.terminal import line_width, plain_console
@@ -113,9 +113,7 @@ def _list_episodes(recorded: RecordedArm, findings: Sequence[Finding], *, as_jso
                     "episode": row.episode,
                     "prompt": row.prompt,
                     "outcome": row.outcome,
-                    "worst": worst_finding(
-                        (each.severity, each.rule) for each in findings if each.episode == row.episode
-                    ),
+                    "worst": worst_finding(each for each in findings if each.episode == row.episode),
                 }
                 for row in numbered.values()
             ]
@@ -125,6 +123,6 @@ def _list_episodes(recorded: RecordedArm, findings: Sequence[Finding], *, as_jso
     total = max(numbered, default=0)
     for number, row in numbered.items():
         console.print(episode_line(row, number, total, line_width(console)))
-    if worst := worst_finding((each.severity, each.rule) for each in findings):
-        first = next(each for each in findings if f"{each.severity}: {each.rule}" == worst)
-        console.print(Text(one_line(f"worst finding: {worst}: {first.text} (episode {first.episode})")))
+    if worst := worst_of(findings):
+        text = f"worst finding: {worst_finding([worst])}: {worst.text} (episode {worst.episode})"
+        console.print(Text(one_line(text)))

@@ -353,7 +353,7 @@ class SavedExperiment:
         ran = [arm for arm in self.plan.arms if self.run_ids(arm)]
         episodes = (episode for arm in ran for episode in self.facts_of(arm).valid.episodes)
         findings = (finding for episode in episodes for finding in episode.all_findings)
-        worst = worst_finding((finding.severity, finding.rule) for finding in findings)
+        worst = worst_finding(findings)
         readable = all(self.facts_of_run(arm, each).is_readable for arm in ran for each in self.run_ids(arm))
         return worst if worst or readable else None
 

@@ -161,7 +161,7 @@ class Summary:
     @property
     def worst(self) -> str:
         """Severity and rule of the worst finding; empty if all are notes."""
-        return worst_finding((finding.severity, finding.rule) for finding in self.findings)
+        return worst_finding(self.findings)
 
     @property
     def reproducible(self) -> bool:

@@ -12,8 +12,9 @@ from rich.text import Text
 
 from wirefault.core.lab_folder import logs_folder, output_folder
 from wirefault.history.events import EpisodeJudged
-from wirefault.history.judged_events import SEVERITIES, Finding
+from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
+from wirefault.judging.findings.finding import worst_of
 from wirefault.judging.oracle.outcome import OUTCOMES, Tone
 from wirefault.judging.summary import Summary
 from wirefault.report.reproduce import COMPOSE_LAB
@@ -29,18 +30,13 @@ def worst_episode(
 
     ``among``: only these episodes, which show why a statement deviated; none: all.
     """
-    gravest: dict[str, int] = {}
-    for finding in findings:
-        if finding.severity != "note":
-            rank = SEVERITIES.index(finding.severity)
-            gravest[finding.episode] = min(rank, gravest.get(finding.episode, rank))
-    ranked = [
-        (gravest.get(episode.episode, len(SEVERITIES)), _rank_of_outcome(episode), episode.episode)
-        for episode in episodes
-        if not among or episode.episode in among
-    ]
-    failed = [each for each in ranked if among or each[0] < len(SEVERITIES) or each[1] < len(_TONES)]
-    return min(failed, key=lambda each: each[:2], default=(0, 0, ""))[2]
+    worst = worst_of(each for each in findings if not among or each.episode in among)
+    if worst is not None:
+        return worst.episode
+    chosen = [each for each in episodes if not among or each.episode in among]
+    failed = [each for each in chosen if among or _rank_of_outcome(each) < len(_TONES)]
+    first = min(failed, key=_rank_of_outcome, default=None)
+    return first.episode if first is not None else ""
 
 
 def _rank_of_outcome(episode: EpisodeJudged) -> int:

@@ -106,17 +106,21 @@ _STYLES: dict[Severity, str] = {"harmful": "bold red", "risky": "yellow", "waste
 
 
 def findings_table(
-    findings: Sequence[Finding], run_id: str, logs: Path | None = None, lab_id: str = ""
+    findings: Sequence[Finding],
+    run_id: str,
+    logs: Path | None = None,
+    lab_id: str = "",
+    counted_as: str = "n",
 ) -> RenderableType:
     """Return the worst kinds, each with its count and one example with its evidence.
 
-    ``logs``: where the run is; None for the usual folder.
+    ``logs``: where the run is; None for the usual folder. ``counted_as``: the heading of the counts.
     """
     groups: dict[tuple[str, Severity], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity), []).append(finding)
     gravest = list(groups.values())[:_MAX_GROUPS]
-    table = new_table("findings", "n", "for example, with its evidence", text_columns=(0, 2))
+    table = new_table("findings", counted_as, "for example, with its evidence", text_columns=(0, 2))
     table.columns[2].no_wrap = False
     for group in gravest:
         first = group[0]
@@ -140,15 +144,16 @@ def print_summary(
     reproduce: str = "",
     omitted: Collection[str] = (),
     logs: Path | None = None,
+    counted_as: str = "n",
 ) -> None:
     """Print ``summary_table`` and ``reproduce``, the command that repeats the run, unbroken for copying."""
-    console.print(summary_table(summary, omitted, logs))
+    console.print(summary_table(summary, omitted, logs, counted_as))
     if reproduce:
         console.print(Text(strip_control(reproduce)), soft_wrap=True)
 
 
 def summary_table(
-    summary: Summary, omitted: Collection[str] = (), logs: Path | None = None
+    summary: Summary, omitted: Collection[str] = (), logs: Path | None = None, counted_as: str = "n"
 ) -> RenderableType:
     """Return the summary for people, without the remarks in ``omitted``, which are shown elsewhere.
 
@@ -163,7 +168,7 @@ def summary_table(
     if summary.latency_ms:
         blocks.append(_latency(summary))
     if summary.findings:
-        blocks.append(findings_table(summary.findings, summary.run_id, logs, summary.lab_id))
+        blocks.append(findings_table(summary.findings, summary.run_id, logs, summary.lab_id, counted_as))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
     last = [_facts(summary), *(_remark(text) for text in summary.remarks if text not in omitted)]

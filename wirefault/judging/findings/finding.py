@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from wirefault.history.judged_events import SEVERITIES, Severity
 from wirefault.judging.checker import CheckResult, Observation
 from wirefault.judging.trace import EpisodeTrace
 
 
-def worst_finding(kinds: Iterable[tuple[Severity, str]]) -> str:
-    """The worst of these severities and rules: ``harmful: write_repeated``; empty if all are notes."""
-    ranked = [(SEVERITIES.index(severity), f"{severity}: {rule}") for severity, rule in kinds]
-    rank, text = min(ranked, default=(SEVERITIES.index("note"), ""))
-    return "" if SEVERITIES[rank] == "note" else text
+class Graded(Protocol):
+    """A finding of a run, or of an audit."""
+
+    @property
+    def severity(self) -> Severity: ...
+    @property
+    def rule(self) -> str: ...
+
+
+GradedT = TypeVar("GradedT", bound=Graded)
+
+
+def worst_of(findings: Iterable[GradedT]) -> GradedT | None:
+    """Return the first of the most severe; None if all are notes.
+
+    Findings come in the order of the run's episodes or of the audit's questions, so every reader of a
+    recording names the same one.
+    """
+    grave = (each for each in findings if each.severity != "note")
+    return min(grave, key=lambda each: SEVERITIES.index(each.severity), default=None)
+
+
+def worst_finding(findings: Iterable[Graded]) -> str:
+    """The worst one's severity and rule: ``harmful: write_repeated``; empty if all are notes."""
+    worst = worst_of(findings)
+    return f"{worst.severity}: {worst.rule}" if worst is not None else ""
 
 
 @dataclass(frozen=True)
