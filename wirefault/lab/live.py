@@ -19,7 +19,7 @@ from wirefault.core.sockets import MANAGER_PORT, Address
 from wirefault.settings.configuration import running_lab
 from wirefault.wiring.links import Links
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 30.0  # the manager waits for gateway and Toxiproxy, which a busy machine slows down
 
 
 class LiveFaultsError(UserError):
@@ -91,6 +91,8 @@ def _call_manager(method: str, url: str, body: dict[str, Any] | None, token: str
         try:
             answer = session.request(method, url, json=body, headers=headers, timeout=_TIMEOUT_S)
             content = answer.json()
+        except requests.ReadTimeout:
+            raise LiveFaultsError(f"the lab at {url} has not answered for {_TIMEOUT_S:g} s") from None
         except (requests.RequestException, ValueError):
             raise LiveFaultsError(f"no lab answers at {url}; start one: wirefault lab up") from None
     if answer.status_code == 401:
