@@ -141,14 +141,16 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
 
 
 def test_claim_after_lasting_failure_and_storm_are_found_by_default(tmp_path: Path, servers: Servers) -> None:
-    ask = ["--ask", "write_refused", "--ask", "write_down"]
-    assert QUESTIONS["write_refused"].default and QUESTIONS["write_down"].default
+    names = ("write_refused", "write_down", "read_down")
+    assert all(QUESTIONS[name].default for name in names)
+    ask = [word for name in names for word in ("--ask", name)]
     code, result, printed = audit(tmp_path, servers, "boasting", *ask)
     rules = {
         each["question"]: {each["finding"], *(also["finding"] for also in each["also"])}
         for each in result["answers"]
     }
     assert code == 1 and rules["write_down"] == {"not_done_but_told", "retry_storm"}, printed
+    assert rules["read_down"] == {"not_done_but_told", "retry_storm"}, printed
     assert "not_done_but_told" in rules["write_refused"], printed
     # its findings come from the clean runs: the recording shows them, too, and the report ends by them
     for words, expected in ((["report"], 1), (["report", "--fail-on=none"], 0), (["runs", "verify"], 0)):

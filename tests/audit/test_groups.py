@@ -88,4 +88,4 @@ def test_unknown_tool_and_server_down_are_asked_where_they_matter() -> None:
     asks = plan_asks([QUESTIONS["unknown_tool"], QUESTIONS["write_down"]], calls)
     assert [ask.call.text for ask in asks] == ["model 1", "model 2", "POST /orders"]
     price = Call(CallKey("shop", "GET /price"), 1, "read", {})
-    assert [ask.call.text for ask in plan_asks([QUESTIONS["write_down"]], [price])] == ["GET /price"]
+    assert [ask.call.text for ask in plan_asks([QUESTIONS["read_down"]], [ORDER, price])] == ["GET /price"]

@@ -55,6 +55,7 @@ def test_hardened_agent_has_no_finding(tmp_path: Path, servers: Servers, command
     result = json.loads((tmp_path / "audit.json").read_text())
     assert [each["id"] for each in result["answers"] if each["status"] != "fine"] == [], printed
     assert len(result["answers"]) > 12 and ended.returncode == 0, printed
-    refused = ("write_refused", "write_down")
-    without = sum(len(each["runs"]) for each in result["answers"] if each["question"] in refused)
+    missing = "POST /orders was not carried out"
+    without = sum(len(each["runs"]) for each in result["answers"] if each["note"].startswith(missing))
+    assert without >= 4  # refused and down for good
     assert len(servers.orders) - before == result["runs"] - without  # one order in each other run

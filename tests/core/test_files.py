@@ -198,3 +198,18 @@ def test_pipe_as_input_needs_a_writer(tmp_path: Path, monkeypatch: pytest.Monkey
     writer.start()
     assert files.read_input(tmp_path / "pipe") == "SEED=1\n"
     writer.join()
+
+
+def test_input_may_be_a_link_and_a_pipe_kept_open_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("SEED=1\n")
+    (tmp_path / "link").symlink_to("file")
+    assert files.read_input(tmp_path / "link") == "SEED=1\n"
+    monkeypatch.setattr(files, "PIPE_BOUND_S", 0.01)
+    os.mkfifo(tmp_path / "pipe")
+    writer = os.open(tmp_path / "pipe", os.O_RDWR)
+    os.write(writer, b"SEED")
+    with pytest.raises(OSError, match=r"without data for 0\.01 s.*pipe"):
+        files.read_input(tmp_path / "pipe")
+    os.close(writer)

@@ -18,7 +18,7 @@ from wirefault.core.plugins import WithPlugins
 About = Literal["write", "read", "model", "mcp"]
 Where = Literal[
     "each_write",  # executed in the clean run
-    "first_write_or_read",  # the first write; without any, the first read
+    "first_write",
     "first_read",
     "read_with_second_source",  # a later reply of another call has one of its figures, too
     "first_model",
@@ -29,7 +29,7 @@ Where = Literal[
 ]
 PLACES: Mapping[Where, str] = {
     "each_write": "each write",
-    "first_write_or_read": "the first write, else the first read",
+    "first_write": "the first write",
     "first_read": "the first read",
     "read_with_second_source": "the first read with a figure that a later reply of another call has, too",
     "first_model": "the first model call",
@@ -135,7 +135,7 @@ def _after_write(clean: Sequence[Call]) -> list[Call]:
 
 _CHOSEN: Mapping[Where, Callable[[Sequence[Call]], list[Call]]] = {
     "each_write": _writes,
-    "first_write_or_read": lambda clean: _first(_writes(clean) or [c for c in clean if c.kind == "read"]),
+    "first_write": lambda clean: _first(_writes(clean)),
     "first_read": lambda clean: _first([c for c in clean if c.kind == "read"]),
     "read_with_second_source": lambda clean: _first(
         [c for c in clean if c.kind == "read" and c.shared_field]

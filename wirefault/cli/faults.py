@@ -17,6 +17,7 @@ import click
 
 from wirefault.cli.help import Group, option
 from wirefault.core.errors import InputError, nearest
+from wirefault.core.files import read_input
 from wirefault.core.plain_data import short_repr
 from wirefault.faults.base import Fault
 from wirefault.faults.registry import REGISTRY
@@ -308,7 +309,7 @@ def _write_experiment(path: Path, text: str) -> None:
     """Write the file. Raises ``InputError`` if a file of this name has other content."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.read_text(encoding="utf-8") != text:
+        if path.exists() and read_input(path) != text:
             raise InputError(f"{path}: already exists with other content; remove it, or name another folder")
         path.write_text(text, encoding="utf-8")
     except OSError as error:

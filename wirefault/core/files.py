@@ -25,6 +25,7 @@ _ROOT_USER = 0
 _MAX_DEPTH = 64
 MAX_INPUT_BYTES = 32_000_000  # of one file that the user wrote: a longer one takes minutes to parse
 PIPE_BOUND_S = 5
+_CHUNK_BYTES = 1 << 20
 
 
 class UnsafeFileError(UserError, OSError):
@@ -266,27 +267,42 @@ def read_input(path: Path, encoding: str = "utf-8") -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def read_input_bytes(path: Path) -> bytes:
-    """Read a file of the user's. Raises ``OSError``, also if it is larger than ``MAX_INPUT_BYTES``."""
-    with open(path, "rb", opener=_open_input) as file:
-        data = file.read(MAX_INPUT_BYTES + 1)
-    if len(data) > MAX_INPUT_BYTES:
-        raise OSError(errno.EFBIG, f"larger than {MAX_INPUT_BYTES // 1_000_000} MB", str(path))
-    return data
+def read_input_bytes(path: Path, limit: int = MAX_INPUT_BYTES) -> bytes:
+    """Read a file of the user's, which may be a link. Raises ``OSError``.
+
+    Also for a file larger than ``limit``, and a named pipe whose writer leaves it open in silence.
+    """
+    data = bytearray()
+    with open(path, "rb", buffering=0, opener=_open_input) as file:
+        while len(data) <= limit and (more := file.read(_CHUNK_BYTES)):
+            data += more
+            _await_data(file.fileno(), str(path))
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"larger than {limit // 1_000_000} MB", str(path))
+    return bytes(data)
 
 
 def _open_input(path: str, flags: int) -> int:
     """Open a file. Raises ``OSError`` for a named pipe into which no program writes."""
     descriptor = os.open(path, flags | os.O_NONBLOCK)
-    is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
-    if is_pipe and not path.startswith(("/dev/", "/proc/")):  # as a shell's <(...), whose writer may be slow
+    try:
+        _await_data(descriptor, path)
+    except OSError:
+        os.close(descriptor)
+        raise
+    os.set_blocking(descriptor, True)
+    return descriptor
+
+
+def _await_data(descriptor: int, path: str) -> None:
+    """Wait until a named pipe has data or its end. Raises ``OSError`` after ``PIPE_BOUND_S``."""
+    if path.startswith(("/dev/", "/proc/")):  # as a shell's <(...), whose writer may be slow
+        return
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         ready = select.poll()
         ready.register(descriptor, select.POLLIN)
         if not ready.poll(PIPE_BOUND_S * 1000):
-            os.close(descriptor)
             raise OSError(errno.ETIMEDOUT, f"a pipe without data for {PIPE_BOUND_S} s", path)
-    os.set_blocking(descriptor, True)
-    return descriptor
 
 
 def write_whole(path: Path, data: bytes) -> None:

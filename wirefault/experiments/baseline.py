@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from wirefault.core.errors import InputError, nearest
-from wirefault.core.files import write_whole
+from wirefault.core.files import read_input_bytes, write_whole
 from wirefault.core.plain_data import PlainDataError, read_yaml
 from wirefault.experiments.compare import Comparison, Side
 from wirefault.history.judged_events import SEVERITIES, Severity
@@ -95,10 +95,7 @@ def write_baseline(baseline: Baseline, file: Path) -> None:
 def read_baseline(file: Path) -> Baseline:
     """Read a baseline. Raises ``InputError`` with the file and the key."""
     try:
-        with file.open("rb") as stream:
-            data = stream.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise InputError(f"{file}: larger than {_MAX_BYTES // 1_000_000} MB, so it is not a baseline")
+        data = read_input_bytes(file, _MAX_BYTES)
         return TypeAdapter(Baseline).validate_python(read_yaml(data.decode(), str(file)))
     except OSError as error:
         hint = "; wirefault baseline accept RUN writes one" if isinstance(error, FileNotFoundError) else ""

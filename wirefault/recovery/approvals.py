@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wirefault.core.errors import InputError, error_text
+from wirefault.core.files import read_input
 from wirefault.core.plain_data import PlainDataError, read_yaml
 
 Answer = Literal["approve", "deny", "never"]
@@ -62,7 +63,7 @@ def load_approvals(answers: str) -> Approvals:
         return Approvals([ApprovalRule.model_validate({"answer": answers})], "RECOVERY")
     path = Path(answers)
     try:
-        data = read_yaml(path.read_text(encoding="utf-8"), str(path))
+        data = read_yaml(read_input(path), str(path))
     except (OSError, UnicodeDecodeError) as error:
         why = error_text(error) if isinstance(error, OSError) else "it is not UTF-8"
         raise InputError(f"handoff(answers={answers}): cannot read the file: {why}") from None

@@ -193,6 +193,8 @@ class CommandSubject(Subject):
 
 def _answer_in(file: Path) -> SubjectResult:
     """Read the end of the file, up to the size that is kept of an output."""
+    if file.exists() and not file.is_file():  # a pipe would block forever
+        return crashed("NoAnswer", f"{file.name}, where its answer is to be: not a regular file")
     try:
         with file.open("rb") as opened:
             opened.seek(max(0, os.fstat(opened.fileno()).st_size - MAX_KEPT_BYTES))
