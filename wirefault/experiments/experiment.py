@@ -380,7 +380,9 @@ class Experiment(Spec):
     @model_validator(mode="after")
     def _is_complete(self) -> Experiment:
         if not self.title:
-            raise ValueError("title is missing: state the claim under test, in a sentence")
+            raise ValueError(
+                "title is missing: state the claim under test, in a sentence, or name its `checks`"
+            )
         if len(set(self.perturb)) < len(self.perturb):
             raise ValueError("perturb: names a perturbation twice")
         own = bool(self.matrix and self.matrix.faults)

@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from wirefault.core.caller_errors import NOTHING, ErrorKind
 from wirefault.dialects import Dialect
 from wirefault.dialects.http import Ending, Reply, ReplyInPieces, Request, Step
+from wirefault.wiring.spec_file import Constructed
 
 _Family = Literal["http", "meaning", "model", "context", "mcp", "websocket"]
 Where = Literal["any", "tool", "model", "mcp"]
@@ -213,7 +214,7 @@ class Act:
         return self == Act(delay=self.delay, evidence=self.evidence)
 
 
-class Fault(BaseModel):
+class Fault(Constructed):
     """One kind of fault with its parameters. Subclasses are frozen and refuse unknown parameters."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import pydantic
 import pytest
 
 from wirefault.core.errors import InputError, UserError
@@ -41,9 +40,6 @@ def survive(
         if not mark.faults:
             raise InputError("faults: missing: name a preset, a fault or a list of faults")
         report = run_in_lab(_experiment(tests, agent, prompts, named, mark), tests.wiring_folder, lab)
-    except pydantic.ValidationError as error:
-        problems = "; ".join(_problem(each) for each in error.errors())
-        pytest.fail(f"assert_survives: {problems}", pytrace=False)
     except InputError as error:
         pytest.fail(f"assert_survives: {error}", pytrace=False)
     except (UserError, LabError) as error:
@@ -80,13 +76,6 @@ def _experiment(
         checks=[_COMPLETES, *checks],
         steady_state=list(ANSWERS),  # an oracle may ask for the answer under the faults
     )
-
-
-def _problem(error: Mapping[str, Any]) -> str:
-    """A problem of pydantic, with its place."""
-    place = ".".join(map(str, error["loc"]))
-    text = str(error["msg"]).removeprefix("Value error, ")
-    return f"{place}: {text}" if place else text
 
 
 def _verdict(report: ExperimentReport, mark: Mark, name: str) -> tuple[TestVerdict, Summary]:

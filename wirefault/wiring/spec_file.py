@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -14,7 +14,22 @@ from wirefault.core.files import read_input
 from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml, short_repr
 
 
-class Spec(BaseModel):
+class Constructed(BaseModel):
+    """A model that people also construct in Python: a wrong argument is an ``InputError`` that names it."""
+
+    if not TYPE_CHECKING:  # checkers and editors see the fields
+
+        def __init__(self, /, **values: Any) -> None:
+            try:
+                super().__init__(**values)
+            except ValidationError as error:
+                raise SpecFile(type(self).__name__, values).explained(error, type(self), (), values) from None
+
+        # files are validated without it, and keep pydantic's places
+        __init__.__pydantic_base_init__ = True
+
+
+class Spec(Constructed):
     """A mapping in the file: unknown keys are errors, and a text is never read as a number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, defer_build=True)
@@ -54,19 +69,21 @@ class SpecFile:
         try:
             return kind.model_validate(value)
         except ValidationError as error:
-            raise self._explained(error, kind, place, value) from None
+            raise self.explained(error, kind, place, value) from None
 
-    def _explained(
+    def explained(
         self, error: ValidationError, kind: type[BaseModel], place: Place, value: Any
     ) -> InputError:
+        """Return the first problem as an error with its key."""
         errors = error.errors(include_url=False)
         # a misspelt key is both unknown and missing: report it as unknown
         first = next((problem for problem in errors if problem["type"] == "extra_forbidden"), errors[0])
-        if first["type"] == "model_type":  # of several forms, the one that the value comes closest to
-            first = max(errors, key=lambda problem: len(_place_in(value, problem["loc"])))
+        if first["type"] != "extra_forbidden":  # of several forms, the one that the value comes closest to
+            forms = [each for each in errors if each["loc"][:1] == first["loc"][:1]]
+            first = max(forms, key=lambda problem: len(_place_in(value, problem["loc"])))
         at = (*place, *_place_in(value, first["loc"]))
         if first["type"] == "extra_forbidden":
-            return self.error(at, f"no such key{nearest(str(at[-1]), known_keys(kind))}")
+            return self.error(at, f"no such key{nearest(str(at[-1]), _keys_at(kind, first['loc']))}")
         if first["type"] == "missing":
             return self.error(place, f"{first['loc'][-1]} is missing")
         if first["type"] == "model_type":
@@ -86,6 +103,24 @@ def _place_in(value: Any, loc: Place) -> Place:
             continue
         place.append(part)
     return tuple(place)
+
+
+def _keys_at(kind: type[BaseModel], loc: Place) -> Iterable[str]:
+    """Return the known keys of the mapping that has the last key of this place."""
+    kinds = [kind]
+    for part in loc[:-1]:
+        fields = [
+            info for each in kinds for name, info in each.model_fields.items() if part in (name, info.alias)
+        ]
+        kinds = [model for info in fields for model in _models_in(info.annotation)] or kinds
+    return dict.fromkeys(name for each in kinds for name in known_keys(each))
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and not get_args(annotation) and issubclass(annotation, BaseModel):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def known_keys(kind: type[BaseModel]) -> Iterable[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, changed, done_to, why_not
+from wirefault.core.errors import InputError
 from wirefault.dialects.http import Reply, ReplyInPieces, Request
 from wirefault.faults.base import Changed
 from wirefault.faults.catalogue.http.body import Truncate
@@ -73,7 +73,7 @@ def test_bodyless_reply_cannot_stop_inside(fault, reply):
 
 
 def test_unforwarded_hang_has_no_reply_to_stop():
-    with pytest.raises(ValidationError, match="before_headers"):
+    with pytest.raises(InputError, match="before_headers"):
         Hang(forwarded=False, at="mid_body")
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, model_request
+from wirefault.core.errors import InputError
 from wirefault.dialects.http import Reply
 from wirefault.faults.catalogue.http.errors import (
     NAMED_ERRORS,
@@ -83,5 +83,5 @@ def test_custom_headers_replace_usual_ones():
     ],
 )
 def test_unsendable_value_is_refused(parameters):
-    with pytest.raises(ValidationError):
+    with pytest.raises(InputError):
         Status(**parameters)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import statistics
 
 import pytest
-from pydantic import ValidationError
 
 from tests.faults.tries import a_try, act_of, always, done_to, keyed, why_not
+from wirefault.core.errors import InputError
 from wirefault.dialects.http import Reply, ReplyInPieces, Request
 from wirefault.faults.base import Changed, Miss
 from wirefault.faults.catalogue.http.body import SlowBody
@@ -61,7 +61,7 @@ def test_preset_delay_stays_within_bounds(preset):
 
 
 def test_delay_preset_excludes_other_parameters():
-    with pytest.raises(ValidationError, match="preset excludes the other parameters"):
+    with pytest.raises(InputError, match="preset excludes the other parameters"):
         Delay(preset="good", ms=3)
 
 
@@ -72,7 +72,7 @@ def test_explicit_delay_is_never_shortened():
 
 @pytest.mark.parametrize("parameters", [{"ms": 312_000}, {"kind": "spike", "ms": 1, "spike_ms": 312_000}])
 def test_limit_below_delay_is_refused(parameters):
-    with pytest.raises(ValidationError, match=r"max_ms \(60000\) is below (spike_)?ms \(312000\)"):
+    with pytest.raises(InputError, match=r"max_ms \(60000\) is below (spike_)?ms \(312000\)"):
         Delay(max_ms=60_000, **parameters)
 
 
