@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from tests.support import ROOT
 from wirefault.cli.help import Command
 from wirefault.cli.main import main
+from wirefault.core.sockets import is_this_machine
 from wirefault.settings.settings import INTERNAL
 
 MAX_OPTIONS = 10
@@ -52,6 +55,16 @@ def test_help_all_has_every_option_and_no_internal_setting(name: str) -> None:
     options = [param for param in command.params if isinstance(param, click.Option)]
     assert [option for option in options if option.opts[0] not in text] == []
     assert not INTERNAL & {option.name for option in options}
+
+
+def test_help_and_pages_name_the_hosts_that_stay_on_this_machine() -> None:
+    pages = [(ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("audit", "subjects")]
+    for text in (help_of("audit", "--help-all"), *pages):
+        words = " ".join(text.replace("`", "").split())
+        [names] = re.findall(r"loopback, (\.\w+),? (?:and |or )?(\.\w+)", words)
+        assert names == (".localhost", ".test")
+        assert all(is_this_machine(f"shop{name}") for name in names)
+    assert not is_this_machine("shop.local")
 
 
 @pytest.mark.parametrize(
