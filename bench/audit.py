@@ -25,10 +25,9 @@ from bench.findings.trials import PROMPT
 from bench.findings.upstreams import shop_at
 from tests.frameworks.mcp_servers import everything
 from tests.frameworks.test_mcp_client import PROMPT as MCP_PROMPT
-from wirefault.audit.answers import read_run
 from wirefault.history.reader import read_history
 from wirefault.judging.requests import Request
-from wirefault.wiring.write_requests import Corrections
+from wirefault.judging.trace import traces
 
 _PORT = 9000
 _BOUND_S = 900
@@ -56,8 +55,8 @@ def forwarded_calls(folder: Path, is_call: Callable[[Request], bool]) -> int:
     [runs] = folder.rglob("runs")
     logs, count = runs.parent, 0
     for run in sorted(path.name for path in runs.iterdir()):
-        view = read_run(run, read_history(logs, run).events(), Corrections())
-        count += sum(request.executed == "yes" and is_call(request) for request in view.trace.requests)
+        for trace in traces(read_history(logs, run).events()):
+            count += sum(request.executed == "yes" and is_call(request) for request in trace.requests)
     return count
 
 
