@@ -10,7 +10,7 @@ from tests.experiments.recorded_runs import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from tests.support import replace
 from wirefault.core.interrupts import INTERRUPTED_LINE
-from wirefault.experiments.arms import read_arm
+from wirefault.experiments.arms import ArmFacts, read_arm
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, RunFinished
 from wirefault.history.judged_events import Finding
 from wirefault.judging.judge import recorded_judgements
@@ -86,3 +86,7 @@ def test_recorded_evidence_has_the_name_of_its_run(tmp_path: Path) -> None:
         "a/agent-0:2",
         "a.2/agent-0:2",
     ]
+
+
+def test_one_episode_is_not_plural() -> None:
+    assert ArmFacts(1, [], ("it was killed",)).failure == "1 episode did not complete: it was killed"

@@ -176,7 +176,7 @@ CASES = [
     Case(RUN, "--max-cost 2", lambda h: h.saved.plan.experiment.limits.cost, 2, "0", "0 is not in the range"),
     Case(RUN, "--only two", prompts, ["two"], "three", "unknown id"),
     Case("run exp.json --toxiproxy embedded", "--json", is_object, True),
-    Case(PLAN, "--only two", printed("4 arms of 1 episodes each"), True, "three", "unknown id"),
+    Case(PLAN, "--only two", printed("4 arms of 1 episode each"), True, "three", "unknown id"),
     Case(
         "plan both",
         "--filter a",

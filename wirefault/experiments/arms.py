@@ -34,7 +34,7 @@ from wirefault.history.events import (
 from wirefault.history.reader import HistoryError, read_history, with_ids
 from wirefault.judging.judge import RunJudgement, judge_identified
 from wirefault.judging.rates import UncheckedClaims, unchecked_claims
-from wirefault.judging.summary import failure_of_all
+from wirefault.judging.summary import counted, failure_of_all
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class ArmFacts:
     def failure(self) -> str:
         """Why the arm shows nothing; empty if it shows something."""
         if self.missing:
-            return f"{self.missing} episodes did not complete: {'; '.join(self.problems)}"
+            return f"{counted(self.missing, 'episode')} did not complete: {'; '.join(self.problems)}"
         if failure := failure_of_all((episode.outcome, episode.why) for episode in self.episodes):
             return failure
         return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""

@@ -13,6 +13,7 @@ from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult
 from wirefault.experiments.watch import ArmSoFar
+from wirefault.judging.summary import counted
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
@@ -107,7 +108,8 @@ def _run_arm(lab: RunningLab, saved: SavedExperiment, arm: PlannedArm, how: RunC
     dealt = deal(left, lanes)
     if not dealt:
         return 0
-    how.say(f"{arm.name}: {len(left)} episodes" + (f", {len(dealt)} at a time" if len(dealt) > 1 else ""))
+    at_once = f", {len(dealt)} at a time" if len(dealt) > 1 else ""
+    how.say(f"{arm.name}: {counted(len(left), 'episode')}{at_once}")
     run_ids = iter(saved.next_run_ids(arm, sum(map(len, dealt))))
     runs = [[(next(run_ids), portion) for portion in of_lane] for of_lane in dealt]
 

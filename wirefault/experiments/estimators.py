@@ -27,6 +27,7 @@ from wirefault.experiments.measure import Measure, Unit, bounds_text
 from wirefault.experiments.outages import Interruption
 from wirefault.experiments.tries import OverTries, tries_needed
 from wirefault.judging.layers import BY_LAYER
+from wirefault.judging.summary import counted
 from wirefault.stats.bootstrap import MIN_SEEN
 from wirefault.stats.rates import percentile
 from wirefault.stats.survival import Duration, mean_time
@@ -418,7 +419,12 @@ class PerCall(Estimator):
         if not calls:
             return Measure(None, reason="no data: nothing was called")
         is_open = arm.valid.missing > 0 or not all(e.tries.whole for e in arm.valid.episodes)
-        return self._ratio(sums, f"{requests} requests for {calls} calls", terms, is_open=is_open)
+        return self._ratio(
+            sums,
+            f"{counted(requests, 'request')} for {counted(calls, 'call')}",
+            terms,
+            is_open=is_open,
+        )
 
     def _ratio(
         self, sums: Mapping[str, tuple[float, float]], why: str, terms: Terms, *, is_open: bool
@@ -443,9 +449,9 @@ class Amplification(PerCall):
         if not failed.calls:
             return Measure(None, reason="no data: nothing failed")
         by = ", ".join(f"{count} {BY_LAYER[layer]}" for layer, count in failed.repeated_by.items())
-        counted = f"{failed.calls} failed call{'s' if failed.calls != 1 else ''}"
         again = f"; sent again: {by}" if by else ", none sent again"
-        why = f"{failed.requests} requests for {counted}{again}"
+        requests = counted(failed.requests, "request")
+        why = f"{requests} for {counted(failed.calls, 'failed call')}{again}"
         sums = {key: (float(each.requests), float(each.calls)) for key, each in calls.items()}
         return self._ratio(sums, why, terms, is_open=not failed.whole or arm.valid.missing > 0)
 

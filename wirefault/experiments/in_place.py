@@ -31,6 +31,7 @@ from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.history.events import EpisodeJudged, Event
 from wirefault.history.reader import Tail
 from wirefault.judging.oracle.expect import expect_check
+from wirefault.judging.summary import counted
 from wirefault.lab.extra import require_packages
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import LabError, print_to_stderr
@@ -297,7 +298,7 @@ class InPlaceEngine:
         left = saved.left_of(arm)
         [portions] = deal(left, 1) or [[]]
         for run_id, prompts in zip(saved.next_run_ids(arm, len(portions)), portions, strict=True):
-            how.say(f"{arm.name}: {len(prompts)} episodes")
+            how.say(f"{arm.name}: {counted(len(prompts), 'episode')}")
             settings, control_in = settings_of_run(saved, arm)
             configuration = load_configuration(lab.environ(), decided=settings.model_dump(mode="json"))
             file = saved.write_prompts(prompts, run_id)

@@ -381,9 +381,9 @@ def ended_early(reason: str) -> str:
     return f"the run ended early: {reason}"
 
 
-def counted(count: int, singular: str, plural: str) -> str:
-    """``1 prompt``, ``2 prompts``."""
-    return f"{count} {singular if count == 1 else plural}"
+def counted(count: int, singular: str, plural: str = "") -> str:
+    """``1 prompt``, ``2 prompts``; the plural has an s by default."""
+    return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def budget_remarks(events: Iterable[Event], budgets: Budgets | None) -> Iterator[str]:

@@ -17,6 +17,7 @@ from wirefault.audit.result import AuditResult
 from wirefault.audit.spending import Spending
 from wirefault.history.judged_events import Severity
 from wirefault.history.logs import strip_control
+from wirefault.judging.summary import counted
 from wirefault.report.next_command import episode_command
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width
@@ -83,12 +84,13 @@ def print_plan(console: Console, result: AuditResult, *, listed: bool) -> None:
             _print_line(console, ask.text, head=f"{ask.id}  ")
     writes = sum(call.executed for call in result.clean.calls) if result.clean else 0
     count = sum(ask.runs for ask in result.asks)
-    again = f"about {count * writes} writes carried out again"
+    again = f"about {counted(count * writes, 'write')} carried out again"
     if result.writes == "answer":
         again = "writes answered by Wirefault in the server's place, none carried out again"
     _print_line(
         console,
-        f"{len(result.asks)} questions, {count} runs or a few more; {again}; a hang lasts"
+        f"{counted(len(result.asks), 'question')}, {counted(count, 'run')} or a few more; {again};"
+        " a hang lasts"
         f" {result.patience:.0f} s",
     )
     estimated = result.estimated
@@ -146,8 +148,8 @@ def _head(result: AuditResult, clean: CleanRuns) -> list[str]:
     spent = f", {money}" if (money := _spent(result.spent)) else ""
     return [
         f"audit of: {command}",
-        f"{result.runs} runs in 1 lab, {result.seconds or 0:.0f} s{spent}",
-        f"clean: {len(clean.calls)} calls, exit 0, {clean.seconds:.1f} s",
+        f"{counted(result.runs, 'run')} in 1 lab, {result.seconds or 0:.0f} s{spent}",
+        f"clean: {counted(len(clean.calls), 'call')}, exit 0, {clean.seconds:.1f} s",
     ]
 
 
@@ -170,7 +172,7 @@ def _replay_line(spending: Spending) -> str:
     """Say how many of the model's replies before the fault were the clean run's."""
     missed = f"; {spending.missed} more went to the model, since no recorded reply fitted"
     return (
-        f"replayed from the clean run: {spending.saved_requests} model requests before a fault,"
+        f"replayed from the clean run: {counted(spending.saved_requests, 'model request')} before a fault,"
         f" {spending.saved_tokens} tokens saved{missed if spending.missed else ''}"
     )
 

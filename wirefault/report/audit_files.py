@@ -14,6 +14,7 @@ from wirefault.audit.options import load_options
 from wirefault.audit.result import AuditResult, not_asked
 from wirefault.experiments.plan import PLAIN_RUN
 from wirefault.judging.ending import FINE, FOUND, UNDECIDED, FailOn, fails
+from wirefault.judging.summary import counted
 from wirefault.report.audit import show_command, shown_key
 from wirefault.report.junit import junit_text, xml_text
 from wirefault.report.page_links import page_links
@@ -40,12 +41,14 @@ def audit_junit(result: AuditResult, fail_on: FailOn = "risky") -> str:
             failure = ElementTree.SubElement(case, "failure", message=xml_text(worst.text), type=worst.rule)
             seen, of = answer.times
             page = links[PLAIN_RUN, shown_key(answer)]
-            text = f"seen in {seen} of {of} runs\nwhy: {show_command(result, answer)}\npage: {page}"
+            runs, why = counted(of, "run"), show_command(result, answer)
+            text = f"seen in {seen} of {runs}\nwhy: {why}\npage: {page}"
             failure.text = xml_text(text)
     unasked = len(result.asks) - len(result.answers)
     if unasked and not result.problem and not load_options(result.saved).dry_run:
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name="all questions")
-        message = f"{unasked} of {len(result.asks)} questions were not asked: the audit ended early"
+        questions = counted(len(result.asks), "question")
+        message = f"{unasked} of {questions} not asked: the audit ended early"
         ElementTree.SubElement(case, "error", message=message)
     if result.problem:
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name="clean runs")

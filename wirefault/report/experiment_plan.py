@@ -24,6 +24,7 @@ from wirefault.experiments.sequential import sequential_claims
 from wirefault.experiments.watch import MIN_EPISODES
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.summary import counted
 from wirefault.report.fault_catalogue import set_rows
 from wirefault.report.tables import new_table, one_line
 from wirefault.settings.budgets import OF_SUBJECT, load_budgets
@@ -49,10 +50,9 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
         console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
     most = "up to " if plan.sequential else ""
     sizes = sorted({len(plan.prompts_of(arm)) for arm in plan.arms})
-    each = (
-        f"{most}{sizes[0]} episodes each" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} episodes each"
-    )
-    console.print(f"{len(plan.arms)} arms of {each}: {most}{plan.episodes} episodes, seed {plan.seed}")
+    size = counted(sizes[0], "episode") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} episodes"
+    each = f"{counted(len(plan.arms), 'arm')} of {most if len(sizes) == 1 else ''}{size} each"
+    console.print(f"{each}: {most}{counted(plan.episodes, 'episode')}, seed {plan.seed}")
     console.print(Text(population_line(plan)), soft_wrap=True)
     table = new_table("arm", "must hold", "toxics armed", text_columns=(0, 1, 2))
     table.columns[1].no_wrap = table.columns[2].no_wrap = False

@@ -20,6 +20,7 @@ from wirefault.experiments.assertions.registry import (
 )
 from wirefault.experiments.expression import Truth, every
 from wirefault.judging.checker import Checker, CheckResult
+from wirefault.judging.summary import counted
 
 MAX_EVIDENCE = 20
 MAX_RESULTS = 20
@@ -156,7 +157,7 @@ def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ..
 def _of_sum(
     assertion: SummableLimit, known: Mapping[str, CheckResult | tuple[Figure, ...]], missing: int
 ) -> CheckResult:
-    gaps = [f"{missing} episodes did not complete"] if missing else []
+    gaps = [f"{counted(missing, 'episode')} did not complete"] if missing else []
     gaps += [
         f"{key}: {outcome.message}" for key, outcome in known.items() if isinstance(outcome, CheckResult)
     ]
@@ -220,7 +221,7 @@ def _reached(share: float, passed: int, unknown: int, judged: int) -> Truth:
 def _why(decides: Mapping[str, CheckResult], missing: int) -> str:
     """The result of the first episode that decided."""
     if not decides:
-        return f"{missing} episodes did not complete"
+        return f"{counted(missing, 'episode')} did not complete"
     key, result = next(iter(decides.items()))
     parts_shown = "; ".join(part for part in (result.measured, result.message) if part)
     return f"{key}: {parts_shown or 'did not pass'}"
