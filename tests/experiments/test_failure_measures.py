@@ -133,6 +133,12 @@ def test_percentile_of_recovery_is_censored_by_failures_that_last() -> None:
     assert measured(FINE)["mttr_p50"].bounds is None
 
 
+def test_percentile_that_no_recovery_reaches_is_at_least_that_of_the_observed_times() -> None:
+    given_up = {"a": [Duration(0.1, ended=False)] * 4, "b": [Duration(10.0, ended=False)]}
+    assert TimePercentile(given_up, 50).bounds == Bounds(0.1, math.inf)  # the true one may be 0.2
+    assert TimePercentile(given_up, 90).bounds == Bounds(10.0, math.inf)
+
+
 def test_failures_of_one_episode_are_one_cluster() -> None:
     chance = [0.5 + n % 7 for n in range(40)]
     alone = {f"e{n}": [Duration(seconds, True)] for n, seconds in enumerate(chance)}

@@ -14,6 +14,7 @@ from wirefault.stats.bootstrap import MIN_SEEN, MIN_UNITS, RatioOfSums
 from wirefault.stats.exact import (
     percentile_interval,
 )
+from wirefault.stats.rates import percentile
 from wirefault.stats.survival import Duration, Step, kaplan_meier, time_interval, time_percentile
 
 
@@ -159,9 +160,11 @@ class TimePercentile:
 
     @property
     def bounds(self) -> Bounds:
-        """The percentile, or the longest observed time if so many did not recover."""
-        longest = max(time.seconds for times in self.times.values() for time in times)
-        return Bounds(longest, math.inf) if self.value is None else Bounds(self.value, self.value)
+        """The percentile; if so many did not recover, at least that of the observed times."""
+        if self.value is not None:
+            return Bounds(self.value, self.value)
+        seconds = (time.seconds for times in self.times.values() for time in times)
+        return Bounds(percentile(seconds, self.percent) or 0.0, math.inf)
 
     def interval(self, error: float) -> Bounds:
         names = {cluster_key(key, self.population) for key, t in self.times.items() if t}
