@@ -57,5 +57,5 @@ def test_hardened_agent_has_no_finding(tmp_path: Path, servers: Servers, command
     assert len(result["answers"]) > 12 and ended.returncode == 0, printed
     missing = "POST /orders was not carried out"
     without = sum(len(each["runs"]) for each in result["answers"] if each["note"].startswith(missing))
-    assert without >= 4  # refused and down for good
+    assert without >= 2  # refused, and down for good
     assert len(servers.orders) - before == result["runs"] - without  # one order in each other run
