@@ -264,6 +264,7 @@ def test_dry_run_starts_nothing_and_can_be_continued(tmp_path: Path, servers: Se
     code, result, printed = audit(tmp_path, servers, "careless", "--ask", "lost_reply", "--dry-run")
     assert code == 0 and result["answers"] == [] and "q01  POST /orders, reply lost" in printed
     assert len(servers.orders) - before == 2
+    assert "  dry run  " in wirefault(tmp_path, environ_in(tmp_path), "list").stdout
     timeline = wirefault(tmp_path, environ_in(tmp_path), "show", "q01")
     assert timeline.returncode == 64 and "q01: no audit there" in timeline.stderr
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", result["experiment"])

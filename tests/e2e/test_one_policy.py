@@ -74,7 +74,7 @@ def useless():
     print("the price is", again(0.01, "GET", "/price"))
 
 def storm():
-    print("the price is", again(0, "GET", "/price", tries=9))
+    print("the price is", again(0, "GET", "/price", tries=29))
 
 def price():
     print("the price is", call("GET", "/price")["price"])
@@ -220,7 +220,7 @@ EVENTS = {
         "wasteful",
         "useless_retry",
         "GET /price was sent again twice, unchanged, after a 400; none succeeded",
-        no_question="the questions about reads let a later try pass",
+        no_question="no question answers a read with a 400",
     ),
     "an error as the answer": Event(
         "parrot",
@@ -238,7 +238,7 @@ EVENTS = {
         "retry_storm",
         "GET /price was sent # times in a row after failures, with pauses of at most #",
         1,
-        no_question="the questions about reads let a later try pass",
+        question="read_down",
     ),
     "half a stream as the answer": Event(
         "half",
@@ -376,7 +376,7 @@ def prepared(folder: Path, url: str) -> None:
 def plain(text: str) -> str:
     """The text on one line, # for durations, without links, addresses and how a program ended.
 
-    A storm of nine has five in a row whichever pause of a busy machine divides it, but not always all nine.
+    A storm of 29 has five in a row however a busy machine divides it by pauses, but not always all 29.
     """
     text = re.sub(r"\b\d+(\.\d+)? (ms|s)\b|\d+(?= times in a row)", "#", " ".join(text.split()))
     text = re.sub(r" of (shop|port_\d+)(?= was)|(?<=bypassed the lab).*|(?<=program ended).*", "", text)

@@ -7,16 +7,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from io import StringIO
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from tests.experiments.test_arm_history import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from tests.support import replace
-from wirefault.cli.results import show_verdict
+from wirefault.cli.main import main
+from wirefault.cli.results import show_harm, show_verdict
 from wirefault.core.errors import InputError
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
@@ -143,8 +146,39 @@ def test_harm_is_shown_before_a_verdict_that_held(saved: SavedExperiment) -> Non
     console = Console(file=StringIO(), width=200)
     assert result.judged
     for verdict in ("held", "deviated"):
-        show_verdict(console, replace(result, judged=replace(result.judged, verdict=verdict)), None)
+        recorded = replace(result, judged=replace(result.judged, verdict=verdict))
+        show_harm(console, recorded)
+        show_verdict(console, recorded, None)
     first, *others = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     text = "harmful, although the hypothesis held: control, write_repeated: POST /orders was sent again"
     assert first.startswith(f"{text} (episode ") and first.endswith(" and 1 more)")
     assert sum("although the hypothesis" in each for each in others) == 2  # of the other arms
+
+
+def test_page_counts_a_finding_among_the_episodes_of_its_arms(tmp_path: Path) -> None:
+    harm = Finding("write_repeated", "harmful", "POST /orders was sent again", evidence=("gateway-0:1",))
+    variants = {"first": {"settings": {"error_prob": 1}}, "second": {"settings": {"error_prob": 0.5}}}
+    saved = planned(tmp_path, method=None, variants=variants)
+    number = count()
+
+    def harmful_in_first(key: str) -> list[Event]:
+        findings = (harm,) if next(number) == 2 else ()  # the control has two episodes
+        return [
+            replace(each, findings=findings) if isinstance(each, EpisodeJudged) else each
+            for each in episode_events(key)
+        ]
+
+    run_on_paper(saved, PaperEngine(judged=harmful_in_first))
+    words = ["report", saved.experiment_id, f"--out={saved.logs.parent}", "--md=-"]
+    assert (
+        "| POST /orders was sent again | arm first: in 1 of 2 episodes |"
+        in CliRunner().invoke(main, words).stdout
+    )
+
+
+def test_report_does_not_take_a_limit_of_findings_for_a_hypothesis(saved: SavedExperiment) -> None:
+    run_on_paper(saved, PaperEngine())
+    words = ["report", saved.experiment_id, f"--out={saved.logs.parent}", "--fail-on", "none"]
+    ended = CliRunner().invoke(main, words)
+    assert (ended.exit_code, ended.stdout) == (64, "")
+    assert "--fail-on: does not apply to an experiment" in ended.stderr

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from wirefault.cli.help import Command, option
 from wirefault.cli.options import (
@@ -72,8 +73,8 @@ def report_command(
 ) -> None:
     """Show an experiment's verdict, computed from its histories. Runs nothing.
 
-    The exit code is the verdict's; of a run without a hypothesis, as of the command that made it, and of one
-    that was interrupted, 1 if it shows something at or above --fail-on, else 2.
+    The exit code is the verdict's. Of a run or an audit --fail-on decides, whichever the command that made it
+    was given; of one that was interrupted, 1 if it shows something at or above --fail-on, else 2.
     Functions of a plan that this user did not sign are called only if FILE, the experiment's file, is named.
     """
     if (code := _report_tournament(run, out, as_json, junit, html, md)) is not None:
@@ -83,6 +84,8 @@ def report_command(
     files = [file] if file else []
     # one recording for all outputs, since it remembers what its histories show
     recording = cache(lambda: recording_named(name, out, files))
+    if name in saved_ids(logs) and _is_given("fail_on") and _has_hypothesis(recording()):
+        raise InputError("--fail-on: does not apply to an experiment: its hypothesis decides")
     judged = cache(lambda: _judged(name, out, as_json, recording))
     content = cache(lambda: _page_content(recording(), judged))
     if html is not None or md is not None:
@@ -124,6 +127,17 @@ def report_command(
     sys.exit(code)
 
 
+def _is_given(parameter: str) -> bool:
+    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
+
+
+def _has_hypothesis(recording: Recording) -> bool:
+    from wirefault.audit.options import is_audit
+
+    saved = recording.experiment
+    return saved is not None and not saved.plan.is_plain_run and not is_audit(saved)
+
+
 def _junit_text(result: ExperimentResult | None, summary: Summary | None, fail_on: FailOn) -> str:
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import read_audit
@@ -155,6 +169,8 @@ def _report_tournament(
     logs = logs_in(environ)
     if f"{name}.1" not in saved_ids(logs):
         return None
+    if _is_given("fail_on"):
+        raise InputError("--fail-on: does not apply to a tournament")
     from wirefault.cli.results import show_tournament
     from wirefault.experiments.run_tournament import load_tournament, result_of
     from wirefault.report.junit import junit
@@ -236,7 +252,7 @@ def _show_report(
     result: ExperimentResult, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]] = dict
 ) -> int:
     from wirefault.audit.options import is_audit
-    from wirefault.cli.results import show_verdict
+    from wirefault.cli.results import show_harm, show_verdict
     from wirefault.report.experiment import arm_line
     from wirefault.report.terminal import plain_console
 
@@ -250,6 +266,7 @@ def _show_report(
     else:
         console = plain_console()
         console.print(result.plan.experiment.title, style="bold", markup=False)
+        show_harm(console, result)
         for arm in result.arms:
             console.print(arm_line(arm))
         show_verdict(console, result, out)

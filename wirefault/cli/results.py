@@ -39,6 +39,13 @@ from wirefault.report.tables import one_line
 from wirefault.report.tournament import print_tournament
 
 
+def show_harm(console: Console, result: ExperimentResult) -> None:
+    """Show the harmful findings of an experiment that held: they must come before its verdict."""
+    if not result.plan.is_plain_run and result.judged and result.judged.verdict == "held":
+        for line in harm_beside_verdict(result.saved):
+            console.print(Text(one_line(line), style="bold red"), soft_wrap=True)
+
+
 def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *, page: bool = False) -> None:
     """Show the effect of the faults, the verdict and the folder; without a verdict, how to resume.
 
@@ -49,9 +56,6 @@ def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *
         if history.identified:
             show_run(console, result.saved, history)
     else:
-        if result.judged and result.judged.verdict == "held":
-            for line in harm_beside_verdict(result.saved):
-                console.print(Text(one_line(line), style="bold red"), soft_wrap=True)
         print_effects(console, result.effects)
         print_resilience(console, result.arms)
         print_surface(console, result)

@@ -264,6 +264,8 @@ def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Seque
         saved = resumed_experiment(chosen["resume"], how.out, targets)
     else:
         saved = repeated_experiment(chosen["again"], chosen["episodes"], chosen["arms"], how.out, targets)
+    if context.get_parameter_source("fail_on") is ParameterSource.COMMANDLINE and not saved.plan.is_plain_run:
+        raise InputError("--fail-on: does not apply to an experiment: its hypothesis decides")
     return running.run_saved(saved, how)
 
 

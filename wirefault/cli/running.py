@@ -19,7 +19,7 @@ from wirefault.cli.options import RunOptions, environ_below, logs_in
 from wirefault.cli.plan import plans_of
 from wirefault.cli.recorded import print_object
 from wirefault.cli.reports import make_reports_folder, write_reports
-from wirefault.cli.results import show_page, show_tournament, show_verdict
+from wirefault.cli.results import show_harm, show_page, show_tournament, show_verdict
 from wirefault.cli.saved import explained_file_errors, saved_anew
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
@@ -185,6 +185,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     if agent_of(saved.plan) and not any(arm.hypothesis or arm.asserted for arm in _faulted(result)):
         show_page(saved)  # it states nothing: the tournament compares it
     else:
+        show_harm(console, result)
         show_verdict(console, result, how.out, page=True)
     return result
 

@@ -68,7 +68,7 @@ def list_command(out: Path | None) -> None:
 
 
 def _worst_so_far(logs: Path, name: str, out: Path | None) -> str:
-    """The worst finding of an interrupted experiment or audit; ``-`` if it cannot be read."""
+    """The worst finding of an interrupted experiment or audit; ``-`` if it cannot be read, which is said."""
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import audit_worst
     from wirefault.core.errors import UserError
@@ -77,7 +77,8 @@ def _worst_so_far(logs: Path, name: str, out: Path | None) -> str:
     try:
         saved = load_saved(logs, name, environ_below(out))
         worst = audit_worst(saved) if is_audit(saved) else saved.worst_finding()
-    except (UserError, OSError):
+    except (UserError, OSError) as error:
+        click.echo(f"{name}: its worst finding is not known: {error}", err=True)
         return "-"
     return "-" if worst is None else worst or "none"
 

@@ -273,6 +273,7 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
     except (OSError, ValueError) as error:
         return ListedRun("unreadable", "-", tested, f"{VERDICT}: {error}")
     word = stored.verdict or ("" if is_running(logs, name) else INTERRUPTED)
+    word = "dry run" if word == INTERRUPTED and is_dry_run(logs, name) else word
     return _in_words(word, stored.worst, tested, title)
 
 

@@ -211,7 +211,7 @@ def _sentence(seen: _Seen) -> Phrase:
     """Say which statement broke, by how much, under what, and the interval of its rate."""
     judged = seen.result.judged
     if judged is None:
-        return Phrase("It did not complete, so it shows nothing yet.")
+        return Phrase("It did not complete, so its hypothesis is not decided.")
     if judged.verdict == "held":
         return _held_sentence(seen)
     checks = [check for check in seen.checks if check.verdict == judged.verdict]

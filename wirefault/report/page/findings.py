@@ -221,15 +221,20 @@ def _is_scripted(trace: EpisodeTrace) -> bool:
 
 
 def _seen_text(members: Sequence[EpisodeCard], placed: Sequence[EpisodeCard]) -> str:
+    """Say in how many episodes it was seen, among all of the arms where it was."""
     episodes = {each.number: each for each in members}
     if len(placed) == 1:
         return "in this episode"
+    arms = dict.fromkeys(each.arm for each in members)
+    total = sum(each.arm in arms for each in placed)
     alike = members[0].row.setdefault("alike", [])
     at = ("alike", len(alike))
-    alike.append({"episodes": len(episodes), "of": len(placed), "times": len(members)})
+    names = ", ".join(arms)
+    alike.append({"arms": names, "episodes": len(episodes), "of": total, "times": len(members)})
     example = members[0]
-    parts: list[str] = ["in ", example.figure(len(episodes), *at, "episodes"), " of "]
-    parts += [example.figure(count_text(len(placed), "episode"), *at, "of")]
+    parts: list[str] = ["arm ", example.figure(names, *at, "arms"), ": "] if total < len(placed) else []
+    parts += ["in ", example.figure(len(episodes), *at, "episodes"), " of "]
+    parts += [example.figure(count_text(total, "episode"), *at, "of")]
     if len(members) > len(episodes):
         parts += [", ", example.figure(f"{len(members)} times", *at, "times")]
     return Phrase(*parts)

@@ -38,7 +38,7 @@ HELPS: Mapping[str, str] = {
 VERDICTS: Mapping[str, str] = {
     "held": "every statement was true",
     "deviated": "a statement was not true",
-    "unknown": "the episodes do not decide it",
+    "unknown": "what was recorded does not decide it",
     "aborted": "stopped before its end",
     "no verdict": "it did not run to its end",
     "interrupted": "it ended early, and can be resumed",

@@ -145,7 +145,7 @@ def page_html(page: PageContent, *, live: str = "") -> str:
 def _cost_title(page: PageContent) -> str:
     """Return the title of the costs at the top: totals, unless some are compared."""
     if _has_no_control(page):
-        return "cost, in all (no run without faults to compare)"
+        return "cost, in all (not compared with a run without faults)"
     return "cost, second less first" if page.kind == "comparison" else "cost, beyond a run without faults"
 
 
