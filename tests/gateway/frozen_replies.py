@@ -13,11 +13,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from pydantic import ValidationError
-
 from tests.dialects.forms import CALL, CALLS, FINAL, FORMS, TEXT
 from tests.gateway.in_memory import over_http, over_lines
 from tests.upstream import whole
+from wirefault.core.errors import InputError
 from wirefault.dialects.http import Reply, Request, chunk, json_reply, write_event
 from wirefault.faults.base import Fault
 from wirefault.faults.catalogue import FAULTS
@@ -185,7 +184,7 @@ def variants(fault: type[Fault]) -> Iterator[dict[str, Any]]:
             try:
                 if value != field.default and fault(**{name: value}):
                     yield {name: value}
-            except ValidationError:
+            except InputError:
                 continue  # not with the other defaults
 
 
