@@ -146,6 +146,14 @@ def test_toxic_of_fault_set_has_its_row():
     ]
 
 
+def test_drawn_toxic_is_exercised_on_a_link_that_later_shows_a_model():
+    faults = json.dumps({"toxics": [{"toxic": "latency", "links": "tools", "id": "slow"}]})
+    drawn = replace(latency("model"), entry="slow")
+    done = of_run(run_started(faults=faults), armed(drawn), tried("model", ms=310.0), exchange("model"))
+    assert [(row.eligible, row.drawn, row.links) for row in done.rows] == [(1, 1, ["model"])]
+    assert not any("not exercised" in each for each in done.remarks())
+
+
 def test_unknown_episodes_are_named():
     faults = json.dumps(
         {

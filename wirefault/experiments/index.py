@@ -272,8 +272,9 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
         stored = StoredVerdict(title)
     except (OSError, ValueError) as error:
         return ListedRun("unreadable", "-", tested, f"{VERDICT}: {error}")
+    if is_dry_run(logs, name):
+        return ListedRun("dry run", "-", tested, title)
     word = stored.verdict or ("" if is_running(logs, name) else INTERRUPTED)
-    word = "dry run" if word == INTERRUPTED and is_dry_run(logs, name) else word
     return _in_words(word, stored.worst, tested, title)
 
 

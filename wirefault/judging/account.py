@@ -144,8 +144,10 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
             attempts = sum(a.configuration == number and toxic.strikes(a.episode) for a in armed)
             drawn = by_row.pop((number, toxic.id, "toxic", ""), [])
             key: _RowKey = (number, toxic.id, "toxic", toxic.spec.kind)
-            possible = attempts * len(toxic.links) * max(len(toxic.spans), 1)
-            rows.append(_row(key, toxic.links, possible, drawn))
+            # a found link may be in another group now than when it was drawn for
+            links = dict.fromkeys([*toxic.links, *(record.link for record in drawn)])
+            possible = attempts * len(links) * max(len(toxic.spans), 1)
+            rows.append(_row(key, links, possible, drawn))
         for entry in faults.faults:
             eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
             met = by_row.pop((number, entry.id, "fault", ""), [])
