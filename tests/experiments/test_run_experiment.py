@@ -10,6 +10,7 @@ from io import StringIO
 from itertools import count
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
@@ -30,6 +31,7 @@ from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.history.events import EpisodeJudged, Event
 from wirefault.history.judged_events import Finding
 from wirefault.lab.toxiproxy import Choice
+from wirefault.report.junit import junit
 from wirefault.toxiproxy.planned import VERIFIED
 
 
@@ -174,6 +176,18 @@ def test_page_counts_a_finding_among_the_episodes_of_its_arms(tmp_path: Path) ->
         "| POST /orders was sent again | arm first: in 1 of 2 episodes |"
         in CliRunner().invoke(main, words).stdout
     )
+
+
+def test_statement_that_broke_in_the_control_is_an_error_of_a_pipeline(saved: SavedExperiment) -> None:
+    def crashed(key: str) -> list[Event]:
+        return [
+            replace(each, outcome="crash") if isinstance(each, EpisodeJudged) else each
+            for each in episode_events(key)
+        ]
+
+    result = run_on_paper(saved, PaperEngine(judged=crashed))
+    suite = ElementTree.fromstring(junit([result]).partition("?>")[2])[0]
+    assert (result.verdict, suite.get("failures"), suite.get("errors")) == ("unknown", "0", "1")
 
 
 def test_report_does_not_take_a_limit_of_findings_for_a_hypothesis(saved: SavedExperiment) -> None:

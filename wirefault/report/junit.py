@@ -40,7 +40,9 @@ def junit(results: list[ExperimentResult], fail_on: FailOn = "risky") -> str:
                 if value or name == "measured":
                     ElementTree.SubElement(properties, "property", name=name, value=xml_text(value))
             if check.verdict != "held":
-                tag = "failure" if check.verdict == "deviated" else "error"
+                # a control that is not in its steady state leaves the verdict unknown
+                fails_it = check.verdict == "deviated" and result.verdict != "unknown"
+                tag = "failure" if fails_it else "error"
                 problem = ElementTree.SubElement(case, tag, message=xml_text(measures_text(check)))
                 lines = (check.expected, *check.evidence, f"page: {pages[0]}" if pages else "")
                 problem.text = xml_text("\n".join(filter(None, lines))) or None
