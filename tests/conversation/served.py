@@ -80,5 +80,7 @@ class Served:
         if not (self.state / "effects.db").exists():
             return 0
         with closing(sqlite3.connect(f"file:{self.state / 'effects.db'}?mode=ro", uri=True)) as effects:
+            if not effects.execute("SELECT * FROM sqlite_master WHERE name = 'effects'").fetchall():
+                return 0  # its file is there before its table
             query = "SELECT COUNT(*) FROM effects WHERE kind = 'message_sent' AND world LIKE ?"
             return int(effects.execute(query, (f"%/{session}",)).fetchone()[0])
