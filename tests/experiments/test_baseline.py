@@ -103,6 +103,15 @@ def test_recording_that_shows_nothing_passes_no_gate(tmp_path: Path, fail_on: st
     assert gate(compared, read_fail_on(fail_on), [], [DOUBLED]).word != "passed"
 
 
+@pytest.mark.parametrize("fail_on", [None, "new finding", "degradation > 5 %"])
+def test_recording_that_did_not_run_to_its_end_passes_no_gate(tmp_path: Path, fail_on: str | None) -> None:
+    runs = SavedRuns(tmp_path)
+    side = side_of(runs.run("run-1", "SS"))
+    compared = compare(side, side_of(runs.run("run-2", "SS", completed=False)))
+    gated = gate(compared, read_fail_on(fail_on), [], [])
+    assert gated.word == "unknown" and "it did not run to its end" in gated.unknown[0]
+
+
 def test_crash_without_an_oracle_leaves_the_findings_to_decide(tmp_path: Path) -> None:
     side = side_of(SavedRuns(tmp_path).run("run-1", "S" * 12))
     [(name, arm)] = side.arms.items()

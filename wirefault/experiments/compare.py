@@ -203,7 +203,8 @@ def _compared(name: str, first: ComparedArm, second: ComparedArm, error: float) 
     sure = 1 - 2 * error
     success, open_, paired = _difference(*successes, open_as=None, confidence=sure)
     best, worst = (_difference(*successes, open_as=taken, confidence=sure)[0] for taken in (True, False))
-    reasons = {"first": first.shows_nothing, "second": second.shows_nothing or second.unknown}
+    unfinished = "" if second.completed else "it did not run to its end"
+    reasons = {"first": first.shows_nothing, "second": second.shows_nothing or second.unknown or unfinished}
     unknown = {side: why for side, why in reasons.items() if why}
     return ArmComparison(
         arm=name,
