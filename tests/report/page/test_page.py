@@ -221,7 +221,7 @@ def test_hostile_texts_are_inert_in_junit(tmp_path: Path) -> None:
     check = replace(
         result.judged.checks[0], verdict="deviated", statement=HOSTILE, evidence=(HOSTILE,), message=HOSTILE
     )
-    result.judged = replace(result.judged, checks=[check])
+    result.judged = replace(result.judged, verdict="deviated", checks=[check])
     document = junit([result])
     assert not _CONTROL.search(document)
     [case] = [
