@@ -430,7 +430,7 @@ def test_junit_links_each_failure_to_its_episode_on_the_page(tmp_path: Path) -> 
     last = content.episodes[-1]
     assert result.judged is not None
     failed = replace(result.judged.checks[0], arm=last.arm, verdict="deviated", episodes=(last.key,))
-    result.judged = replace(result.judged, checks=[failed])
+    result.judged = replace(result.judged, verdict="deviated", checks=[failed])
     assert f"page: {path}#ep/{len(content.episodes)}</failure>" in junit([result])
 
 
