@@ -9,6 +9,7 @@ packages with its own Node, since many SDKs need a newer one than the system's.
 from __future__ import annotations
 
 import fcntl
+import filecmp
 import json
 import os
 import shutil
@@ -190,10 +191,17 @@ def agents(cache: Path = CACHE) -> Iterator[InstalledAgent]:
             if (source.suffix == ".mjs") != (environment.home.name == "node"):
                 continue  # the MCP client is for Python, its servers' package.json for Node
             folder = environment.home / "agents" / example
-            shutil.copytree(source.parent, folder, dirs_exist_ok=True)
+            shutil.copytree(source.parent, folder, copy_function=_copied_if_changed, dirs_exist_ok=True)
             interpreter = "node" if source.suffix == ".mjs" else "python"
             path = os.pathsep.join([str(environment.home / "bin"), str(node), _MACHINE])
             yield InstalledAgent(example, (interpreter, str(folder / source.name)), folder, path)
+
+
+def _copied_if_changed(source: str, target: str) -> str:
+    """Copy a file, unless it is there already: another process may be reading it."""
+    if not (Path(target).is_file() and filecmp.cmp(source, target, shallow=False)):
+        shutil.copy2(source, target)
+    return target
 
 
 def main() -> int:
