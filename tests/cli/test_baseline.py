@@ -57,7 +57,7 @@ def test_recording_that_shows_nothing_is_not_accepted_and_does_not_pass(logs: Sa
     command = ["compare", "--baseline", file, "20260101-000001-bbbbbb", "--out", folder]
     compared = cli.invoke(main, [*command, "--fail-on", "new finding"])
     assert compared.exit_code == 2 and "unknown against the baseline" in compared.output
-    assert "perhaps worse" not in compared.output  # one conclusion, that of the exit code
+    assert "perhaps worse" not in compared.output  # one conclusion, as the exit code has it
 
 
 @pytest.mark.parametrize("words", [["a"], ["a", "b", "--baseline", "b.json"]])

@@ -55,7 +55,7 @@ class Episode:
     shadows: set[tuple[str, str]] = field(default_factory=set)
     drawn: set[str] = field(default_factory=set)
     used: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """What was used of each budget that was spent, and its limit."""
+    """The use of each budget that was spent, and its limit."""
 
     @property
     def tokens(self) -> int:

@@ -1,4 +1,4 @@
-"""What a client of a running lab says of an address at which no lab answers, or not yet."""
+"""The messages of a client of a running lab about an address at which no lab answers, or not yet."""
 
 from __future__ import annotations
 

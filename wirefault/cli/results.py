@@ -120,7 +120,7 @@ def show_run(
 
 
 def _counted_by_audit(saved: SavedExperiment) -> list[Finding] | None:
-    """Return an audit's findings, since its clean runs are its control; None if those of its runs count."""
+    """Return an audit's findings, since its clean runs are its control; None if its runs' own count."""
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import NoCleanRuns, answer_findings
 

@@ -1,4 +1,4 @@
-"""Decodes each piece that it reads from the network by itself."""
+"""Decodes each piece that it reads from the network separately."""
 
 import json
 import re
