@@ -68,7 +68,7 @@ def list_command(out: Path | None) -> None:
 
 
 def _worst_so_far(logs: Path, name: str, out: Path | None) -> str:
-    """The worst finding of an interrupted experiment or audit; ``-``, with the reason printed, if it cannot be read."""
+    """The worst finding of an interrupted experiment or audit; ``-`` and a printed reason if unknown."""
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import audit_worst
     from wirefault.core.errors import UserError
