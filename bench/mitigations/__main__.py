@@ -140,7 +140,7 @@ def _repeated_cells(family: Family, arms: Sequence[str], trials: Sequence[Trial]
         cells = before.get(trial.name, {}).get("table", {}).get("arms", ())
         published = next((each["outcomes"] for each in cells if each["arm"] == arm), {})
         measured = (
-            Counter(episode.outcome for episode in facts[arm][trial.name].episodes)
+            Counter(episode.judged.outcome for episode in facts[arm][trial.name].episodes)
             if trial.name in facts.get(arm, {})
             else Counter[str]()
         )

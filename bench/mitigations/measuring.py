@@ -166,7 +166,7 @@ def measure_arm(arm: str, family: Family, trials: Sequence[Trial], folder: Path)
     with arm_lab(arm, family, prepare(family.environment), folder) as running:
         for trial in (replace(CALM, episodes=min(CALM.episodes, max(t.episodes for t in trials))), *trials):
             facts[trial.name] = running.run(trial, trial.episodes)
-            outcomes = [episode.outcome for episode in facts[trial.name].episodes]
+            outcomes = [episode.judged.outcome for episode in facts[trial.name].episodes]
             print(f"{arm}, {trial.name}: {outcomes}", file=sys.stderr, flush=True)
             if trial.name == CALM.name and set(outcomes) != {"success"}:
                 raise RuntimeError(f"it must succeed without faults: {outcomes}")

@@ -31,7 +31,10 @@ def measured(*episodes: Any, prompts: int | None = None, **settings: Any) -> dic
 def measured_tries(*episodes: Any, passes: Sequence[str]) -> dict[str, Measure]:
     """The measures of repeats of one prompt."""
     arm = facts_of_one(facts_of("a", run(*episodes)))
-    repeats = [replace(each, episode=f"p.r{n}") for n, each in enumerate(arm.episodes, 1)]
+    repeats = [
+        replace(each, judged=replace(each.judged, episode=f"p.r{n}"))
+        for n, each in enumerate(arm.episodes, 1)
+    ]
     return measures_of(replace(arm, episodes=repeats), passes=passes)
 
 

@@ -12,7 +12,7 @@ from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.figures import measures_of
 from wirefault.experiments.repeated import asserted_by_control, judged_by_control
 from wirefault.experiments.verdict import ArmResult, judge_experiment
-from wirefault.history.judged_events import Finding
+from wirefault.history.judged_events import EpisodeJudged, FaultRecord, Finding
 from wirefault.judging.checker import CheckResult, Observation
 from wirefault.judging.writes import SentCount, WriteCount
 
@@ -26,11 +26,17 @@ def times(executed: int, maybe: int = 0, **more: object) -> WriteCount:
 
 def arm(*episodes: Sequence[WriteCount], first: str = "tea", **more: object) -> ArmFacts:
     keys = [first, *(f"{first}.r{number}" for number in range(2, len(episodes) + 1))]
+    of_judged = {name: more.pop(name) for name in [*more] if name in EpisodeJudged.__struct_fields__}
+    fault = FaultRecord(0, "lost", "fault", "lose_reply", "shop", 1, "observed", True, "caller")
     facts = [
-        EpisodeFacts(key, "success", delivered=1, world="not_applicable", writes=tuple(writes))
+        EpisodeFacts(
+            EpisodeJudged(0.0, key, **{"outcome": "success", "faults": (fault,)} | of_judged),
+            writes=tuple(writes),
+            **more,
+        )
         for key, writes in zip(keys, episodes, strict=True)
     ]
-    return ArmFacts(len(facts), [replace(fact, **more) for fact in facts])
+    return ArmFacts(len(facts), facts)
 
 
 def verdict(method: ArmFacts, control: ArmFacts, after: ArmFacts | None = None) -> tuple[str, str]:
@@ -65,7 +71,7 @@ def test_unread_connection_is_unknown() -> None:
 
 def test_episode_with_repeated_write_is_not_success() -> None:
     judged = judged_by_control(arm(TWICE, ONCE), arm(ONCE, ONCE))
-    assert [episode.outcome for episode in judged.episodes] == ["duplicate", "success"]
+    assert [episode.judged.outcome for episode in judged.episodes] == ["duplicate", "success"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_world_as_asked_overrides_repeated_write() -> None:
 
 def test_invalid_episodes_are_not_judged() -> None:
     judged = judged_by_control(arm(TWICE, outcome="invalid"), arm(ONCE, ONCE))
-    assert judged.episodes[0].outcome == "invalid"
+    assert judged.episodes[0].judged.outcome == "invalid"
 
 
 def repeated(**more: object) -> ArmFacts:
@@ -131,17 +137,21 @@ def repeated(**more: object) -> ArmFacts:
 
 def test_finding_equal_to_control_is_ignored() -> None:
     [judged] = judged_by_control(repeated(), arm(TWICE, TWICE)).episodes
-    assert (judged.outcome, judged.findings, judged.usual) == ("success", (HASTY,), ("tea",))
+    assert (judged.judged.outcome, judged.judged.findings, judged.control.usual) == (
+        "success",
+        (HASTY,),
+        {"tea"},
+    )
     [judged] = judged_by_control(repeated(world="as_asked"), arm(TWICE, TWICE)).episodes
-    assert judged.findings == (HASTY,)
+    assert judged.judged.findings == (HASTY,)
     [judged] = judged_by_control(repeated(), arm(TWICE)).episodes  # one control episode is enough for that
-    assert judged.findings == (HASTY,)
+    assert judged.judged.findings == (HASTY,)
 
 
 @pytest.mark.parametrize("control", [arm(ONCE, ONCE), arm(TWICE, ONCE)])
 def test_finding_above_control_is_kept(control: ArmFacts) -> None:
     [judged] = judged_by_control(repeated(), control).episodes
-    assert (judged.findings, judged.usual) == ((REPEATED, HASTY), ())
+    assert (judged.judged.findings, judged.control.usual) == ((REPEATED, HASTY), frozenset())
 
 
 def test_finding_about_other_write_is_kept() -> None:
@@ -151,8 +161,12 @@ def test_finding_about_other_write_is_kept() -> None:
         arm([times(2, caused=1), coffee], findings=(REPEATED, other)),
         arm(*[[times(2), times(1, same="coffee")]] * 2),
     ).episodes
-    assert (judged.outcome, judged.findings, judged.usual) == ("duplicate", (other,), ("tea",))
-    assert [each.rule for each in judged.all_findings] == ["write_repeated"]  # names the duplicate
+    assert (judged.judged.outcome, judged.judged.findings, judged.control.usual) == (
+        "duplicate",
+        (other,),
+        {"tea"},
+    )
+    assert [each.rule for each in judged.findings] == ["write_repeated"]  # names the duplicate
 
 
 def test_control_retry_after_failure_is_not_baseline() -> None:
@@ -162,7 +176,7 @@ def test_control_retry_after_failure_is_not_baseline() -> None:
         "POST /orders of shop executed twice, and as often in the control after a failure there",
     )
     [judged] = judged_by_control(repeated(), arm(calm, calm)).episodes
-    assert judged.findings == (REPEATED, HASTY)
+    assert judged.judged.findings == (REPEATED, HASTY)
 
 
 def test_write_missing_in_control_has_no_baseline() -> None:
@@ -211,7 +225,7 @@ def test_request_that_control_sends_as_often_was_not_sent_again(
     struck = arm([], asserted=(FOUND,), sends=(THRICE,), findings=(HASTY,))
     calm = arm([], sends=(replace(THRICE, sends=often, caused=caused),))
     [judged] = judged_by_control(struck, calm).episodes
-    assert judged.findings == (() if is_usual else (HASTY,))
+    assert judged.judged.findings == (() if is_usual else (HASTY,))
     beside = asserted_by_control({"no_finding": "hasty_retry"}, judged, 0)
     assert isinstance(beside, CheckResult) and beside.passed is is_usual
 

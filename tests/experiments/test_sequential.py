@@ -54,7 +54,10 @@ def looked_at(
     }
 
     def first_episodes(arm: str, count: int) -> ArmFacts:
-        episodes = [EpisodeFacts(KEYS[at], fate(arm, at), seconds=(1.0,)) for at in range(min(count, until))]
+        episodes = [
+            EpisodeFacts(EpisodeJudged(0.0, KEYS[at], fate(arm, at)), seconds=(1.0,))
+            for at in range(min(count, until))
+        ]
         return ArmFacts(count, episodes)
 
     return follow(SequentialPlan(parsed, KEYS, every, "control"), first_episodes)

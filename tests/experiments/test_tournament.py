@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.support import replace
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.logical_calls import FailedCalls, FailedTries, LogicalCall
 from wirefault.experiments.measure import finite
 from wirefault.experiments.tournament import Contestant, Pairing, Table, compared_pairs, table_of
-from wirefault.history.judged_events import Costs, Outcome
+from wirefault.history.judged_events import Costs, EpisodeJudged, Outcome
 from wirefault.judging.writes import WriteCount
 
 
@@ -26,7 +27,9 @@ def order(executed: int, maybe: int = 0, same: str = "tea") -> WriteCount:
 
 def facts(outcomes: Sequence[Outcome], writes: Sequence[WriteCount] = (), **more: Any) -> ArmFacts:
     episodes = [
-        EpisodeFacts(f"order.r{number}", outcome, seconds=(1.0,), writes=tuple(writes), **more)
+        EpisodeFacts(
+            EpisodeJudged(0.0, f"order.r{number}", outcome), seconds=(1.0,), writes=tuple(writes), **more
+        )
         for number, outcome in enumerate(outcomes, start=1)
     ]
     return ArmFacts(len(episodes), episodes)
@@ -142,9 +145,7 @@ def test_alike_arms_are_advised_by_cost() -> None:
         same: list[Outcome] = ["success"] * 60
         arm = contestant(name, same)
         spent = [
-            EpisodeFacts(
-                each.episode, "success", seconds=(1.0,), costs=Costs(replies=1, tokens_in=tokens + place % 3)
-            )
+            replace(each, judged=replace(each.judged, costs=Costs(replies=1, tokens_in=tokens + place % 3)))
             for place, each in enumerate(arm.faulted.episodes)
         ]
         return Contestant(name, ArmFacts(60, spent), arm.calm)

@@ -179,7 +179,7 @@ def test_claim_without_oracle_is_charted():
 def test_experiment_control_decides_outcome():
     judged = EpisodeJudged(102.0, "001", "success", "as_asked", "done", "right", 1, "success")
     events = [BEGIN, EPISODE, judged]
-    [prompt] = run_data(events, {EPISODE.episode: ByControl("duplicate")}).prompts
+    [prompt] = run_data(events, {EPISODE.episode: ByControl("POST /orders executed twice")}).prompts
     assert prompt.outcome == "duplicate"
 
 

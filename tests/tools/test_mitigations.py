@@ -17,7 +17,7 @@ from bench.mitigations.cells import FAMILIES, Family
 from tests.support import ROOT
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts
-from wirefault.history.judged_events import Outcome
+from wirefault.history.judged_events import EpisodeJudged, Outcome
 
 
 def test_page_is_current() -> None:
@@ -50,7 +50,7 @@ def test_cell_without_measurement_says_so() -> None:
 
 
 def outcomes(outcome: Outcome, n: int) -> ArmFacts:
-    return ArmFacts(n, [EpisodeFacts(f"order.r{number}", outcome) for number in range(n)])
+    return ArmFacts(n, [EpisodeFacts(EpisodeJudged(0.0, f"order.r{number}", outcome)) for number in range(n)])
 
 
 RESTATE = ("durable-server", "Restate", "killed after the reply")

@@ -62,7 +62,7 @@ class ArmFacts:
     @cached_property
     def valid(self) -> ArmFacts:
         """The facts of the valid episodes only; the others count as missing."""
-        return replace(self, episodes=[e for e in self.episodes if e.outcome != "invalid"])
+        return replace(self, episodes=[e for e in self.episodes if e.judged.outcome != "invalid"])
 
     def only(self, keys: Collection[str]) -> ArmFacts:
         """The facts of the episodes with these keys."""
@@ -73,19 +73,21 @@ class ArmFacts:
         """Why the arm shows nothing; empty if it shows something."""
         if self.missing:
             return f"{counted(self.missing, 'episode')} did not complete: {'; '.join(self.problems)}"
-        if failure := failure_of_all((episode.outcome, episode.why) for episode in self.episodes):
+        if failure := failure_of_all(
+            (episode.judged.outcome, episode.judged.why) for episode in self.episodes
+        ):
             return failure
         return f"the run is invalid: {'; '.join(self.invalid_because)}" if self.invalid_because else ""
 
     @cached_property
     def claims(self) -> UncheckedClaims:
         """What the agent said in the episodes without an oracle."""
-        return unchecked_claims(episode.claim for episode in self.episodes if episode.claim)
+        return unchecked_claims(each.judged.claim for each in self.episodes if each.is_unchecked)
 
     @cached_property
     def outages(self) -> Mapping[str, EpisodeOutages]:
         """The outages of each valid episode."""
-        return {episode.episode: episode.outages for episode in self.episodes if episode.outcome != "invalid"}
+        return {episode.episode: episode.outages for episode in self.valid.episodes}
 
     @property
     def shows_all_outages(self) -> bool:
@@ -95,7 +97,7 @@ class ArmFacts:
 
     def keys(self, *outcomes: str) -> tuple[str, ...]:
         """The keys of the episodes with one of these outcomes."""
-        return tuple(e.episode for e in self.episodes if e.outcome in outcomes)
+        return tuple(e.episode for e in self.episodes if e.judged.outcome in outcomes)
 
 
 def put_together(runs: Sequence[RunFacts], planned: int) -> ArmFacts:
@@ -126,7 +128,7 @@ def _verdicts(run: RunFacts) -> RunVerdicts:
     ended = [episode for episode in run.episodes if episode.ended]
     return RunVerdicts(
         whole=not run.problem,
-        outcomes={episode.episode: episode.outcome for episode in ended},
+        outcomes={episode.episode: episode.judged.outcome for episode in ended},
         reasons={episode.episode: episode.invalid for episode in ended},
     )
 

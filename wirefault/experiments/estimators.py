@@ -138,7 +138,7 @@ class Sum(Estimator):
         count = sum(number for number, _ in values.values())
         is_open = any(more for _, more in values.values()) or (arm.valid.missing > 0 and not self.of_run)
         bounds = _from(count, is_open)
-        invalid = [each for each in arm.episodes if each.outcome == "invalid"] if self.of_run else []
+        invalid = [each for each in arm.episodes if each.judged.outcome == "invalid"] if self.of_run else []
         left_out = sum(figure.value(episode)[0] for episode in invalid)
         note = f"and {left_out} in invalid episodes" if left_out else ""
         showing = tuple(key for key, (number, _) in values.items() if number and self.shows_episodes)
@@ -462,7 +462,7 @@ def _from(known: float, is_open: bool) -> Bounds:
 
 
 def _reached(arm: ArmFacts) -> list[EpisodeFacts]:
-    return [episode for episode in arm.valid.episodes if episode.delivered]
+    return [episode for episode in arm.valid.episodes if episode.deliveries[True]]
 
 
 def _keys(values: Mapping[str, Truth], wanted: Truth) -> tuple[str, ...]:

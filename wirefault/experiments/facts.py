@@ -6,7 +6,7 @@ They are small: only one run of an arm has to be in memory at a time. They are w
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -32,13 +32,9 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.judged_events import (
-    Claim,
     Costs,
     FaultRecord,
     Finding,
-    Outcome,
-    ValueAxis,
-    World,
 )
 from wirefault.history.reader import with_ids
 from wirefault.judging.findings.conduct import Conduct, conduct_in
@@ -46,7 +42,7 @@ from wirefault.judging.findings.outcomes import with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN, kept_retry_after
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.judge import RunJudgement, judge_identified
+from wirefault.judging.judge import ByControl, RunJudgement, judge_identified
 from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.trace import EpisodeTrace
@@ -119,72 +115,64 @@ _NONE_FAILED = FailedCalls()
 _NO_TRIES = FailedTries()
 _NOTES = frozenset(rule.name for rule in RULES if rule.severity == "note")
 _NOTHING_FAILED = EpisodeOutages((), whole=True)
-_NO_COSTS = Costs()
+_NO_CONTROL = ByControl()
 
 
 class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
-    """The facts of one episode.
+    """The judgement of an episode, and the values of figures that it does not have."""
 
-    ``ended``: it was judged during its run. ``why``: reason of the outcome ``invalid``; ``invalid``: the
-    reason recorded when its last attempt was healed. ``seconds``: of each attempt. ``delivered``: delivered
-    faults; ``delivery_unknown`` if there may be more. ``budgets_spent``: exhausted budgets;
-    ``budget_strikes``: requests refused or slowed, and episodes ended, by budgets. ``drawn``: names of drawn
-    faults; ``shadows``: arm and name of recorded ones. ``asserted``: one entry for each assertion of the arm.
-    ``repeated``, ``perhaps_repeated``: writes that were repeated, by comparison with the control; ``usual``:
-    those that the control executes as often without a failure, so that ``findings`` leaves them out.
-    ``sends``: the requests that were sent several times; ``usual_sent``: those that the control sends as
-    often, left out in the same way.
-    ``failed_calls``: the calls of which a request failed, with the requests for them. ``calls``: all logical
-    calls; ``tries``: the failed ones of their tries. ``overshoot``: the largest share by which the episode
-    exceeded one of its budgets; None without budgets or if that is unknown. ``unseen_writes``: why writes on
-    a link may not be in the history. ``value``: the value axis of its outcome.
-    ``retry_after``: how many requests refused with Retry-After were sent again in time, and of how many.
-    ``conduct``: writes and answer of its first attempt; ``differences``: findings by comparison with the
-    control's. ``claim``: what the agent said, where no oracle checks it.
-    ``by_outcome``: the finding that its outcome is.
-    """
-
-    episode: str
-    outcome: Outcome
+    judged: EpisodeJudged
+    """In a compared arm with the control's outcome, and without findings about what the control does."""
     ended: bool = True
-    why: str = ""
+    """It was judged during its run."""
     invalid: str = ""
+    """The reason recorded when its last attempt was healed."""
     seconds: tuple[float, ...] = ()
+    """Of each attempt."""
     model_requests: int = 0
-    costs: Costs = _NO_COSTS
-    delivered: int = 0
-    delivery_unknown: bool = False
     budgets_spent: int = 0
     budgets_unknown: bool = False
     budget_strikes: int = 0
-    findings: tuple[Finding, ...] = ()
+    """Requests refused or slowed, and episodes ended, by budgets."""
     outages: EpisodeOutages = _NOTHING_FAILED
     drawn: tuple[str, ...] = ()
+    """Names of drawn faults."""
     shadows: tuple[tuple[str, str], ...] = ()
+    """Arm and name of recorded faults."""
     asserted: tuple[OfEpisode, ...] = ()
-    world: World = "unknown"
+    """One entry for each assertion of the arm."""
     writes: tuple[WriteCount, ...] = ()
-    repeated: str = ""
-    perhaps_repeated: str = ""
-    usual: tuple[str, ...] = ()
     sends: tuple[SentCount, ...] = ()
-    usual_sent: tuple[str, ...] = ()
+    """The requests that were sent several times."""
     conduct: Conduct | None = None
-    differences: tuple[Finding, ...] = ()
+    """Writes and answer of its first attempt."""
     failed_calls: FailedCalls = _NONE_FAILED
     unseen_writes: str = ""
-    claim: Claim | None = None
+    """Why writes on a link may not be in the history."""
+    is_unchecked: bool = False
+    """It has a claim that no oracle checks."""
     calls: tuple[LogicalCall, ...] = ()
     tries: FailedTries = _NO_TRIES
     overshoot: float | None = None
-    value: ValueAxis = "not_applicable"
+    """The largest share by which it exceeded one of its budgets; None without budgets or if unknown."""
     retry_after: tuple[int, int] = (0, 0)
-    by_outcome: Finding | None = None
+    """How many requests refused with Retry-After were sent again in time, and of how many."""
+    control: ByControl = _NO_CONTROL
 
     @property
-    def all_findings(self) -> Sequence[Finding]:
-        """Its findings with those by comparison, and with its outcome's."""
-        return with_outcome([*self.findings, *self.differences], self.by_outcome)
+    def episode(self) -> str:
+        return self.judged.episode
+
+    @property
+    def deliveries(self) -> Counter[bool | None]:
+        """The number of its faults by whether they were delivered; None: unknown."""
+        return Counter(fault.delivered for fault in self.judged.faults if fault.source != "budget")
+
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """Its findings with those by comparison, and with its outcome's; none that its rule lowered."""
+        of_rules = [each for each in self.judged.findings if each.severity != "note" or each.rule in _NOTES]
+        return with_outcome([*of_rules, *self.control.differences], self.judged.by_outcome)
 
 
 def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, set[str]]:
@@ -259,11 +247,6 @@ def facts_in(
     )
 
 
-def _is_lowered(finding: Finding) -> bool:
-    """Whether the rule itself lowered it to a note: information, not an error."""
-    return finding.severity == "note" and finding.rule not in _NOTES
-
-
 def views_in(run_id: str, events: Sequence[Event]) -> list[EpisodeView]:
     """The views of a run's episodes; event ids begin with the run id."""
     return episode_views(judged_run(run_id, events))
@@ -283,45 +266,36 @@ def _facts(
 ) -> EpisodeFacts:
     events = trace.events
     calls, failed_calls, tries = calls_in(trace, prices, whole=outages.whole)
-    faults = [record for record in judged.faults if record.source != "budget"]
     spent = [event for event in events if isinstance(event, BudgetSpent)]
     reasons = [event.invalid for event in events if isinstance(event, AttemptHealed) and event.invalid]
     writes, sends = write_counts(trace), sent_counts(trace)
     graver = [finding for finding in judged.findings if finding.severity != "note"]
     repeats = [finding for finding in graver if finding.rule == WRITE_REPEATED.name]
     sent_again = [finding for finding in graver if finding.rule in SENT_AGAIN]
+    has_oracle = any(isinstance(event, EpisodeStarted) and event.expect is not None for event in events)
     return EpisodeFacts(
-        judged.episode,
-        judged.outcome,
+        judged,
         any(isinstance(event, EpisodeJudged) for event in events),
-        judged.why if judged.outcome == "invalid" else "",
         reasons[-1] if reasons else "",
         tuple(event.ms / 1000 for event in events if isinstance(event, AttemptEnded)),
         sum(isinstance(event, Exchange) and event.of_model for event in events),
-        judged.costs,
-        sum(record.delivered is True for record in faults),
-        any(record.delivered is None for record in faults),
         len(spent),
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
         sum(event.of_subject for event in spent) + _struck_by_budgets(judged.faults),
-        tuple(finding for finding in judged.findings if not _is_lowered(finding)),
         outages,
         tuple(sorted(set(_drawn(events)))),
         tuple(sorted(set(_shadows(events)))),
         asserted,
-        judged.world,
         tuple(_with_cause(count, repeats) for count in writes if count.executed + count.maybe),
-        sends=tuple(_with_cause(count, sent_again) for count in sends),
-        failed_calls=failed_calls,
-        conduct=conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
-        unseen_writes=_unseen_writes(trace),
-        claim=_unchecked_claim(judged, events),
-        calls=calls,
-        tries=tries,
-        overshoot=_overshoot(events, budgets, judged.costs),
-        value=judged.value,
-        retry_after=kept_retry_after(trace),
-        by_outcome=judged.by_outcome,
+        tuple(_with_cause(count, sent_again) for count in sends),
+        conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
+        failed_calls,
+        _unseen_writes(trace),
+        is_unchecked_claim(judged.outcome, judged.claim, has_oracle),
+        calls,
+        tries,
+        _overshoot(events, budgets, judged.costs),
+        kept_retry_after(trace),
     )
 
 
@@ -342,11 +316,6 @@ def _overshoot(events: Iterable[Event], budgets: Budgets | None, costs: Costs) -
     used["tokens"] = max(used.get("tokens", 0), costs.tokens or 0)
     used["cost"] = max(used.get("cost", 0), costs.usd or 0)
     return float(max(0.0, *(used.get(name, 0) / limit - 1 for name, limit in limits.items())))
-
-
-def _unchecked_claim(judged: EpisodeJudged, events: Iterable[Event]) -> Claim | None:
-    has_oracle = any(isinstance(event, EpisodeStarted) and event.expect is not None for event in events)
-    return judged.claim if is_unchecked_claim(judged.outcome, judged.claim, has_oracle) else None
 
 
 def _unseen_writes(trace: EpisodeTrace) -> str:

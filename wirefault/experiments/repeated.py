@@ -60,29 +60,21 @@ def with_differences(arm: ArmFacts, controls: Iterable[ArmFacts]) -> ArmFacts:
 
 def by_control(arm: ArmFacts) -> Mapping[str, ByControl]:
     """For each episode of a compared arm what a listing of its run has to know."""
-    return {
-        episode.episode: ByControl(
-            episode.outcome,
-            episode.repeated,
-            frozenset(episode.usual),
-            frozenset(episode.usual_sent),
-            episode.differences,
-        )
-        for episode in arm.episodes
-    }
+    return {episode.episode: episode.control for episode in arm.episodes}
 
 
 def asserted_by_control(entry: AssertionEntry, episode: EpisodeFacts, place: int) -> OfEpisode:
     """The result of the assertion at that place in a compared episode, without what is usual."""
     result = episode.asserted[place]
-    if not isinstance(result, CheckResult) or not (episode.usual or episode.usual_sent):
+    control = episode.control
+    if not isinstance(result, CheckResult) or not (control.usual or control.usual_sent):
         return result
-    usual = usual_by_rule(episode.writes, episode.usual, episode.sends, episode.usual_sent)
+    usual = usual_by_rule(episode.writes, control.usual, episode.sends, control.usual_sent)
     return parse_assertion(entry).beside_control(result, usual)
 
 
 def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:
-    if episode.outcome == "invalid" or episode.conduct is None or not episode.delivered:
+    if episode.judged.outcome == "invalid" or episode.conduct is None or not episode.deliveries[True]:
         return episode
     calm = [other.conduct for control in controls for other in _of_prompt(episode, control) if other.conduct]
     findings = tuple(
@@ -95,32 +87,31 @@ def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFac
         )
         for difference in differences(episode.conduct, calm)
     )
-    return structs.replace(episode, differences=findings)
+    return structs.replace(episode, control=replace(episode.control, differences=findings))
 
 
 def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) -> EpisodeFacts:
-    if episode.outcome == "invalid":
+    judged = episode.judged
+    if judged.outcome == "invalid":
         return episode
     calm = _of_prompt(episode, control)
     if len(calm) < _MIN_CONTROL and after is not None:
         calm += _of_prompt(episode, after)
     beside = [(write, _Beside.of(write, episode.writes, calm)) for write in episode.writes]
-    usual = [write for write, control_counts in beside if control_counts.is_usual(write)]
-    usual_sent = sent_as_often(episode.sends, [other.sends for other in calm])
-    sames, sends = tuple(write.same for write in usual), tuple(count.same for count in usual_sent)
-    usual_ids = usual_by_rule(episode.writes, sames, episode.sends, sends)
-    episode = structs.replace(
-        episode, usual=sames, usual_sent=sends, findings=tuple(not_usual(episode.findings, usual_ids))
-    )
-    if episode.world == "as_asked":
-        return episode
-    repeats = [repeat for write, counts in beside if (repeat := _repeat(write, counts)) is not None]
-    certain = [repeat.text for repeat in repeats if repeat.certain]
+    usual = frozenset(write.same for write, control_counts in beside if control_counts.is_usual(write))
+    often = frozenset(count.same for count in sent_as_often(episode.sends, [other.sends for other in calm]))
+    usual_ids = usual_by_rule(episode.writes, usual, episode.sends, often)
+    judged = structs.replace(judged, findings=tuple(not_usual(judged.findings, usual_ids)))
+    certain, perhaps = "", ""
+    if judged.world != "as_asked":
+        repeats = [repeat for write, counts in beside if (repeat := _repeat(write, counts)) is not None]
+        certain = "; ".join(repeat.text for repeat in repeats if repeat.certain)
+        perhaps = "; ".join(filter(None, [episode.unseen_writes, *(repeat.text for repeat in repeats)]))
     if certain:
         broken = Finding(DUPLICATE.name, DUPLICATE.severity, DUPLICATE.sentence, episode.episode)
-        return structs.replace(episode, outcome="duplicate", repeated="; ".join(certain), by_outcome=broken)
-    perhaps = [*filter(None, [episode.unseen_writes]), *(repeat.text for repeat in repeats)]
-    return structs.replace(episode, perhaps_repeated="; ".join(perhaps))
+        judged = structs.replace(judged, outcome="duplicate", by_outcome=broken)
+    compared = ByControl(certain, "" if certain else perhaps, usual, often)
+    return structs.replace(episode, judged=judged, control=compared)
 
 
 def _of_prompt(episode: EpisodeFacts, control: ArmFacts) -> list[EpisodeFacts]:

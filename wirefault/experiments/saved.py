@@ -221,9 +221,9 @@ class SavedExperiment:
             facts.failure,
             self._asserted(arm, facts) if facts.episodes else (),
             facts.missing,
-            {episode.episode: episode.why for episode in facts.episodes if episode.outcome == "invalid"},
+            {each.episode: each.judged.why for each in facts.episodes if each.judged.outcome == "invalid"},
             facts.superseded,
-            tuple(finding for episode in facts.valid.episodes for finding in episode.differences),
+            tuple(finding for episode in facts.valid.episodes for finding in episode.control.differences),
             facts.claims,
             self._faulted_measures(arm, facts),
             self._decisions(arm),
@@ -352,7 +352,7 @@ class SavedExperiment:
         """The worst finding of all arms, compared with the control; None if a run cannot be read."""
         ran = [arm for arm in self.plan.arms if self.run_ids(arm)]
         episodes = (episode for arm in ran for episode in self.facts_of(arm).valid.episodes)
-        findings = (finding for episode in episodes for finding in episode.all_findings)
+        findings = (finding for episode in episodes for finding in episode.findings)
         worst = worst_finding(findings)
         readable = all(self.facts_of_run(arm, each).is_readable for arm in ran for each in self.run_ids(arm))
         return worst if worst or readable else None

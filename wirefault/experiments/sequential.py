@@ -68,7 +68,7 @@ class SequentialClaim:
             low, high = (0, 1) if control is None else _success(control)
             own_low, own_high = _success(episode)
             return low - own_high, high - own_low
-        if episode.outcome == "invalid" or len(episode.seconds) != 1:
+        if episode.judged.outcome == "invalid" or len(episode.seconds) != 1:
             return 0, 1
         seconds = episode.seconds[0]
         within = int(seconds < self.limit if self.strict else seconds <= self.limit)
@@ -76,7 +76,7 @@ class SequentialClaim:
 
 
 def _success(episode: EpisodeFacts) -> tuple[int, int]:
-    success = is_success(episode.outcome)
+    success = is_success(episode.judged.outcome)
     return (0, 1) if success is None else (int(success), int(success))
 
 

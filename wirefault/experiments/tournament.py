@@ -186,7 +186,7 @@ def _standing(arm: Contestant, wanted: Mapping[str, int], terms: Terms) -> Stand
         arm.name,
         {name: measures[name] for name in _OF_TABLE} | dict(_effects(arm, wanted, terms)),
         _repeated_by(facts),
-        dict(Counter(episode.outcome for episode in facts.episodes)),
+        dict(Counter(episode.judged.outcome for episode in facts.episodes)),
     )
 
 
@@ -213,7 +213,7 @@ def _wanted_writes(contestants: Iterable[Contestant]) -> Mapping[str, int]:
     for each in contestants:
         for episode in each.calm.valid.episodes:
             prompt, count = prompt_of(episode.episode), sum(write.executed for write in episode.writes)
-            success = is_success(episode.outcome)
+            success = is_success(episode.judged.outcome)
             if success is None:
                 unjudged[prompt].add(count)
                 continue

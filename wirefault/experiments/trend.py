@@ -121,7 +121,7 @@ def _point(saved: SavedExperiment) -> TrendPoint | None:
         return None
     statements = {(check.arm, check.statement): (check.verdict, check.measured) for check in stored.checks}
     facts = {arm.name: saved.facts_of(arm) for arm in saved.plan.arms if saved.run_ids(arm)}
-    success = {name: rate([e.outcome for e in arm.episodes], arm.planned) for name, arm in facts.items()}
+    success = {name: rate([e.judged.outcome for e in a.episodes], a.planned) for name, a in facts.items()}
     content = (
         frozenset(prompt.key for prompt in saved.plan.prompts),
         frozenset(arm.name for arm in saved.plan.arms),

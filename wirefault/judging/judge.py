@@ -17,7 +17,7 @@ from msgspec import structs
 
 from wirefault.core.interrupts import INTERRUPTED_LINE
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
-from wirefault.history.judged_events import SEVERITIES, FaultRecord, Finding, Outcome
+from wirefault.history.judged_events import SEVERITIES, FaultRecord, Finding
 from wirefault.history.reader import with_ids
 from wirefault.judging.account import RunAccount, account
 from wirefault.judging.evidence.gather import faulted_exchanges, gather
@@ -39,9 +39,9 @@ _MAX_SHOWN, _SHOWN_BEFORE = 80, 20
 class ByControl:
     """What the control of an experiment shows about an episode."""
 
-    outcome: Outcome
-    why: str = ""
-    """Which write was repeated."""
+    repeated: str = ""
+    """The writes that were repeated, which makes the episode a ``duplicate``."""
+    perhaps_repeated: str = ""
     usual: frozenset[str] = frozenset()
     """Writes (``WriteCount.same``) that the control executes as often; their findings do not count."""
     usual_sent: frozenset[str] = frozenset()
@@ -213,9 +213,9 @@ def _first_difference(path: str, now: object, then: object) -> str:
 
 def _by_control(judged: EpisodeJudged, control: ByControl, trace: EpisodeTrace) -> EpisodeJudged:
     """Replace the outcome of the judgement by the control's."""
-    if control.outcome == judged.outcome:
+    if not control.repeated or judged.outcome in ("duplicate", "invalid"):
         return judged
-    judged = structs.replace(judged, outcome=control.outcome, why=control.why or judged.why)
+    judged = structs.replace(judged, outcome="duplicate", why=control.repeated)
     return structs.replace(judged, by_outcome=outcome_finding(trace, judged))
 
 

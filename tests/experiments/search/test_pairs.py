@@ -17,15 +17,16 @@ from hypothesis import strategies as st
 from tests.experiments.search.test_run_search import FAULTS, shop, source
 from tests.report.page.test_figures import check, reported
 from wirefault.cli.main import main
+from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.search.options import plan_pairs
 from wirefault.experiments.search.pairs import (
     Factor,
-    PairEpisode,
     by_link,
     covering_rows,
     pairs_result,
 )
 from wirefault.faults.sets.presets import read_canonical
+from wirefault.history.judged_events import EpisodeJudged, FaultRecord, Outcome
 
 __all__ = ["shop"]
 ABC = [Factor("a"), Factor("b", "ms", (1.0, 2.0)), Factor("c")]
@@ -47,23 +48,31 @@ def test_rows_are_far_fewer_than_pairs() -> None:
     assert len(covering_rows([Factor(f"f{place}") for place in range(20)])) <= 14  # of 190 pairs, 2^20 sets
 
 
+def episode(outcome: Outcome, *delivered: str) -> EpisodeFacts:
+    faults = tuple(
+        FaultRecord(0, each, "fault", "http_error", "shop", 1, "observed", True, "caller")
+        for each in delivered
+    )
+    return EpisodeFacts(EpisodeJudged(0.0, "tea", outcome, faults=faults))
+
+
 def test_only_delivered_pairs_count() -> None:
     rows: dict[str, dict[str, float | None]] = {
         "row-1": {"a": None, "b": 1.0, "c": None},
         "row-2": {"a": None, "b": 2.0},
     }
     episodes = {
-        "row-1": [PairEpisode({"a", "b"}, True), PairEpisode({"a"}, None)],
-        "row-2": [PairEpisode({"b"}, False), PairEpisode(set(), False)],
+        "row-1": [episode("crash", "a", "b"), episode("unjudged", "a")],
+        "row-2": [episode("success", "b"), episode("success")],
     }
-    result = pairs_result(ABC, rows, episodes, 2)
+    result = pairs_result(ABC, rows, episodes, (), 2)
     counts = {(pair.first, pair.second): (pair.delivered, pair.judged, pair.failed) for pair in result.pairs}
     assert (result.state, result.delivered, len(counts)) == ("some delivered", 1, 5)
     assert counts["a", "b ms 1"] == (1, 1, 1) and counts["a", "b ms 2"] == (0, 0, 0)
     assert [(row.episodes, row.judged, row.failed) for row in result.rows] == [(2, 1, 1), (2, 2, 0)]
-    assert pairs_result(ABC, rows, {}, 2).state == "incomplete"
-    nothing = {name: [PairEpisode(set(), True)] * 2 for name in rows}
-    assert pairs_result(ABC, rows, nothing, 2).state == "none delivered"
+    assert pairs_result(ABC, rows, {}, (), 2).state == "incomplete"
+    nothing = {name: [episode("crash")] * 2 for name in rows}
+    assert pairs_result(ABC, rows, nothing, (), 2).state == "none delivered"
 
 
 def test_fault_on_several_links_is_one_for_each(tmp_path: Path) -> None:

@@ -232,8 +232,8 @@ def plan_explain(
 ) -> ExperimentPlan:
     """Plan the repetitions of a recorded episode. Raises ``InputError`` for one that shows nothing."""
     facts = next((each for each in saved.facts_of(arm).episodes if each.episode == episode), None)
-    if facts is None or facts.outcome in ("success", "invalid", "unjudged"):
-        outcome = facts.outcome if facts else "not completed"
+    if facts is None or facts.judged.outcome in ("success", "invalid", "unjudged"):
+        outcome = facts.judged.outcome if facts else "not completed"
         raise InputError(f"{episode} is {outcome}: name an episode that failed")
     names = fault_names(arm.settings)
     if not names:
@@ -242,12 +242,12 @@ def plan_explain(
     prompt = next(each for each in plan.prompts_of(arm) if each.key == episode)
     calm = plan.configuration.settings if not plan.is_plain_run else with_faults(arm.settings, ())
     control = PlannedArm(CONTROL, calm.model_copy(update={"shadow": ""}), (), episodes=())
-    title = f"Why {episode} of {saved.experiment_id} was {facts.outcome}"
+    title = f"Why {episode} of {saved.experiment_id} was {facts.judged.outcome}"
     experiment = Experiment(title=title, checks=["no crash"])
     base = structs.replace(arm, name="explained", hypothesis=(), assertions=(), perturbation="")
     terms = asdict(Terms(error=error, decisions=2 * len(names) + 2, cap=cap))
     planned = replace(
         plan, experiment=experiment, prompts=(prompt,), arms=(control,), perturbed={}, source=None
     )
-    terms |= {"outcome": facts.outcome, "faults": list(names)}
+    terms |= {"outcome": facts.judged.outcome, "faults": list(names)}
     return planned_search(planned, base, "explain", terms, MIN_CONTROLS)

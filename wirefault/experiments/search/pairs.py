@@ -9,12 +9,13 @@ M. L. Fredman and G. C. Patton, "The AETG System", IEEE Transactions on Software
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TypeVar
 
+from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.search.faults import CHANCES, NumberField, with_faults, with_number
+from wirefault.experiments.search.trials import is_failure
 from wirefault.faults.sets.fault_set import Entry, FaultSet, ToxicEntry
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.lab.extra import NotInstalled
@@ -116,16 +117,6 @@ def with_row(settings: Settings, factors: Sequence[Factor], row: Row) -> Setting
 
 
 @dataclass(frozen=True)
-class PairEpisode:
-    """One episode of a row."""
-
-    delivered: AbstractSet[str]
-    """The ids of the faults that were delivered, by its history."""
-    failed: bool | None
-    """None: unknown."""
-
-
-@dataclass(frozen=True)
 class RowResult:
     """A row, and what its episodes did."""
 
@@ -172,7 +163,8 @@ class Pairs:
 def pairs_result(
     factors: Sequence[Factor],
     rows: Mapping[str, Row],
-    episodes: Mapping[str, Sequence[PairEpisode]],
+    episodes: Mapping[str, Sequence[EpisodeFacts]],
+    failures: Sequence[str],
     each: int,
 ) -> Pairs:
     """Count what was delivered. ``rows`` and ``episodes`` by arm; ``each``: episodes planned for a row."""
@@ -180,11 +172,11 @@ def pairs_result(
         RowResult(
             name,
             tuple(factor.text(row[factor.id]) for factor in factors if factor.id in row),
-            *_counts(episodes.get(name, ())),
+            *_counts(episodes.get(name, ()), failures),
         )
         for name, row in rows.items()
     )
-    pairs = tuple(_pairs(factors, rows, episodes))
+    pairs = tuple(_pairs(factors, rows, episodes, failures))
     state = "incomplete"
     if all(row.episodes >= each for row in results):
         count = sum(pair.delivered > 0 for pair in pairs)
@@ -193,7 +185,10 @@ def pairs_result(
 
 
 def _pairs(
-    factors: Sequence[Factor], rows: Mapping[str, Row], episodes: Mapping[str, Sequence[PairEpisode]]
+    factors: Sequence[Factor],
+    rows: Mapping[str, Row],
+    episodes: Mapping[str, Sequence[EpisodeFacts]],
+    failures: Sequence[str],
 ) -> Iterator[PairResult]:
     for one, other in combinations(factors, 2):
         for first in _doses(one):
@@ -203,15 +198,22 @@ def _pairs(
                     for name, row in rows.items()
                     if row.get(one.id, _OFF) == first and row.get(other.id, _OFF) == second
                     for episode in episodes.get(name, ())
-                    if {one.id, other.id} <= episode.delivered
+                    if {one.id, other.id} <= _delivered(episode)
                 ]
-                yield PairResult(one.text(first), other.text(second), *_counts(both))
+                yield PairResult(one.text(first), other.text(second), *_counts(both, failures))
 
 
 _OFF = "off"
 
 
-def _counts(episodes: Sequence[PairEpisode]) -> tuple[int, int, int]:
+def _delivered(episode: EpisodeFacts) -> set[str]:
+    """The ids of the faults that were delivered."""
+    faults = () if episode.judged.outcome == "invalid" else episode.judged.faults
+    return {fault.entry for fault in faults if fault.delivered is True}
+
+
+def _counts(episodes: Sequence[EpisodeFacts], failures: Sequence[str]) -> tuple[int, int, int]:
     """Episodes, those with a known outcome, and those that failed."""
-    known = [episode.failed for episode in episodes if episode.failed is not None]
+    fates = (is_failure(episode.judged.outcome, failures) for episode in episodes)
+    known = [failed for failed in fates if failed is not None]
     return len(episodes), len(known), sum(known)

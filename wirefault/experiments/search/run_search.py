@@ -28,17 +28,14 @@ from wirefault.experiments.search.faults import (
 )
 from wirefault.experiments.search.limit import Limit, LimitSearch, Tally
 from wirefault.experiments.search.minimise import Ask, FaultNames, Smallest, Terms, next_step
-from wirefault.experiments.search.pairs import Factor, PairEpisode, Pairs, pairs_result, with_row
+from wirefault.experiments.search.pairs import Factor, Pairs, pairs_result, with_row
 from wirefault.experiments.search.trials import (
     SearchEngine,
     ShowsNothing,
     Stopped,
     Trials,
     base_arm,
-    is_failure,
 )
-from wirefault.history.reader import read_run
-from wirefault.judging.judge import judge_run
 from wirefault.toxiproxy.planned import VERIFIED
 
 Answer = Limit | Smallest | Cause | Chain | Pairs
@@ -382,29 +379,8 @@ class _PairSteps:
         return True
 
     def answer(self) -> Pairs:
-        episodes = {name: self._episodes_of(name) for name in self._rows}
-        return pairs_result(self._factors, self._rows, episodes, self._each)
-
-    def _episodes_of(self, name: str) -> list[PairEpisode]:
-        """The arm's episodes, with the faults that their histories show as delivered."""
-        saved, recorded = self.trials.saved, self.trials.episodes(name)
-        if not recorded:
-            return []
-        source = saved.facts_of(self.trials.arms[name]).source
-        delivered = {
-            (run_id, judged.episode): {each.entry for each in judged.faults if each.delivered is True}
-            for run_id in dict.fromkeys(source.values())
-            for judged in judge_run(read_run(saved.logs, run_id)).episodes
-        }
-        return [
-            PairEpisode(
-                delivered.get((source[each.episode], each.episode), set())
-                if each.outcome != "invalid"
-                else set(),
-                is_failure(each.outcome, self._failures),
-            )
-            for each in recorded
-        ]
+        episodes = {name: self.trials.episodes(name) for name in self._rows}
+        return pairs_result(self._factors, self._rows, episodes, self._failures, self._each)
 
 
 class _RecordedSteps:

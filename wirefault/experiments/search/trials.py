@@ -107,7 +107,7 @@ class Trials:
 
     def failed(self, name: str) -> list[bool]:
         """Whether each of its episodes failed, without those of which that is unknown."""
-        known = (is_failure(episode.outcome, self._failures) for episode in self.episodes(name))
+        known = (is_failure(episode.judged.outcome, self._failures) for episode in self.episodes(name))
         return [each for each in known if each is not None]
 
     def run(self, arm: PlannedArm, keys: Sequence[str]) -> None:
@@ -137,9 +137,9 @@ class Trials:
 
     def _require_outcomes(self, name: str) -> None:
         last = self.episodes(name)[-_MAX_OPEN:]
-        if len(last) == _MAX_OPEN and all(is_failure(e.outcome, self._failures) is None for e in last):
-            why = last[-1].why or "the prompts have no oracle: add `expect`, or name --failure crash"
-            raise ShowsNothing(f"{name}: the last {_MAX_OPEN} episodes were {last[-1].outcome}: {why}")
+        if len(last) == _MAX_OPEN and all(is_failure(e.judged.outcome, self._failures) is None for e in last):
+            why = last[-1].judged.why or "the prompts have no oracle: add `expect`, or name --failure crash"
+            raise ShowsNothing(f"{name}: the last {_MAX_OPEN} episodes were {last[-1].judged.outcome}: {why}")
 
     def next_keys(self, name: str, count: int) -> list[str]:
         """Keys of the next episodes of the arm, those of an interrupted step first.

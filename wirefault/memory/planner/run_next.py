@@ -213,7 +213,7 @@ class NextSteps:
         tally = sum((tally_of(each, ignored) for each in episodes), Tally())
         delivered = [each for each in episodes if each.faults]
         signs = dict.fromkeys(sign for each in delivered for sign in signs_of(each) if sign not in ignored)
-        outcomes = {each.episode: str(each.outcome) for each in self.trials.episodes(step.name)}
+        outcomes = {each.episode: str(each.judged.outcome) for each in self.trials.episodes(step.name)}
         return replace(
             step,
             outcomes=outcomes,

@@ -205,7 +205,7 @@ def _prompts(
         judged = verdicts.get(begun.episode)
         known = control.get(begun.episode) if judged else None
         claim = judged[-1].claim if judged else "none"
-        outcome = known.outcome if known else judged[-1].outcome if judged else None
+        outcome = "duplicate" if known and known.repeated else judged[-1].outcome if judged else None
         yield ChartedPrompt(
             episode=begun.episode,
             outcome=outcome,
