@@ -165,9 +165,10 @@ class Identity:
         }
 
     def mac(self, link: str, key: bytes) -> str:
-        """Return the MAC of this try on that link: HMAC-SHA256, the first 16 bytes in hexadecimal."""
+        """Return the MAC of this try on that link: keyed BLAKE2b with 16 bytes, in hexadecimal."""
         text = f"{_names(self.run, self.episode, self.attempt, link)}, {self.call}, {self.try_}]"
-        return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "sha256")[:_MAC_SIZE].hex()
+        # a quarter of the cost of HMAC-SHA256; runs for every request
+        return blake2b(text.encode("utf-8", "surrogatepass"), key=key, digest_size=_MAC_SIZE).hexdigest()
 
 
 @lru_cache(maxsize=256)  # the same for all requests of an attempt on a link
