@@ -359,7 +359,6 @@ class Redaction:
         return f"{scheme}://{login}{at}{host}{self.target(slash + target) if slash else ''}"
 
 
-@lru_cache(maxsize=1024)  # asked twice for each recorded request
 def _may_name_secret(query: str) -> bool:
     return "%" in query or _HINTS.search(query) is not None
 

@@ -19,6 +19,9 @@ from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.gateway.server import Gateway
 from wirefault.wiring.topology import topology_from
 
+# Almost all objects of a request end with it. By default the collector looks for cycles every 10 requests.
+_OBJECTS_BETWEEN_COLLECTIONS = 20_000
+
 
 async def _serve() -> None:
     loop = asyncio.get_running_loop()
@@ -44,6 +47,7 @@ def main() -> int:
         return _fail(error)
     gc.collect()
     gc.freeze()  # imported objects stay: collecting them again would delay a request by 20 ms or more
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     try:
         uvloop.run(_serve())
     except (OSError, ValueError) as error:

@@ -85,7 +85,8 @@ def _exchange_event(exchange: Exchange) -> events.Exchange:
     episode, attempt = origin.episode, origin.attempt_number
     if origin.late_of is not None:
         episode, attempt = origin.late_of.episode, origin.late_of.number
-    more = _wire_fields(exchange)
+    target = exchange.listener.redaction.target(head.target)
+    more = _wire_fields(exchange, names_secret=target != head.target)
     if _is_unusual(exchange):
         more |= _unusual_fields(exchange)
     if reply.pieces and exchange.is_model:
@@ -96,7 +97,7 @@ def _exchange_event(exchange: Exchange) -> events.Exchange:
         attempt=attempt,
         link=exchange.listener.name,
         method=head.method,
-        target=exchange.listener.redaction.target(head.target),
+        target=target,
         call=exchange.call,
         ms=round((exchange.ended - began) * 1000, 3),
         status=reply.status or None,
@@ -198,8 +199,11 @@ def _redacted(value: Any, redact: _Redact) -> Any:
 # the wire
 
 
-def _wire_fields(exchange: Exchange) -> dict[str, Any]:
-    """The fields about the wire and its faults that differ from their defaults."""
+def _wire_fields(exchange: Exchange, *, names_secret: bool) -> dict[str, Any]:
+    """The fields about the wire and its faults that differ from their defaults.
+
+    ``names_secret``: its target contains a secret, which may be the client's credential.
+    """
     head, reply, listener, run = exchange.head, exchange.reply, exchange.listener, exchange.origin.run
     # most requests have only the dialect, which is the same for their whole link
     fields: dict[str, Any] = {"dialect": listener.recorded_dialect}
@@ -222,7 +226,7 @@ def _wire_fields(exchange: Exchange) -> dict[str, Any]:
         fields["write"] = True
     if head.trace_at and exchange.origin.identity != "baggage":
         fields |= _trace_field(head)
-    if secret := client_credential(head):
+    if (names_secret or head.noted) and (secret := client_credential(head)):
         fields["credential"] = listener.redaction.digest(secret)
     if head.noted:
         fields |= {"sdk_retry": sdk_retries(head.noted) or None, "operation": head.noted.get(OPERATION, "")}
