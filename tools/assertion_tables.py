@@ -8,7 +8,7 @@ from pydantic_core import PydanticUndefined
 
 from wirefault.experiments.assertions.assertion import Assertion
 from wirefault.experiments.assertions.registry import ASSERTIONS
-from wirefault.experiments.assertions.statement import episode_measure_rows
+from wirefault.experiments.figures import OF_EPISODES
 
 _OF_ALL = ("turn", "episodes")
 
@@ -16,7 +16,7 @@ _OF_ALL = ("turn", "episodes")
 def assertion_rows() -> list[str]:
     """Return tables of assertions and measures, as lines of Markdown."""
     head = ["| assertion | parameters | meaning | needs |", "|---|---|---|---|"]
-    measures = [f"| `{name}` | {meaning} | {needs} |" for name, meaning, needs in episode_measure_rows()]
+    measures = [f"| `{row.name}` | {row.meaning} | {row.needs} |" for row in OF_EPISODES.values()]
     title = ["", "## Measures of an episode", "", "| measure | meaning | needs |", "|---|---|---|"]
     return [*head, *map(_row, ASSERTIONS), *title, *measures]
 

@@ -13,7 +13,7 @@ The names below are the Python interface; everything else is internal unless a d
 # not from typing: an entry point must handle Ctrl-C before further imports
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded
+    from wirefault.experiments.episode_view import EpisodeView, NotRecorded
     from wirefault.experiments.experiment import Arm, Baseline
     from wirefault.experiments.in_place import Experiment
     from wirefault.experiments.matrix import Matrix
@@ -54,13 +54,13 @@ _MODULES = {
     "AttemptContext": "wirefault.subjects.subject",
     "Baseline": "wirefault.experiments.experiment",
     "CheckResult": "wirefault.judging.checker",
-    "EpisodeView": "wirefault.experiments.assertions.episode_view",
+    "EpisodeView": "wirefault.experiments.episode_view",
     "Experiment": "wirefault.experiments.in_place",
     "ExperimentReport": "wirefault.experiments.report",
     "ExperimentResult": "wirefault.experiments.run_experiment",
     "Fault": "wirefault.faults.base",
     "Matrix": "wirefault.experiments.matrix",
-    "NotRecorded": "wirefault.experiments.assertions.episode_view",
+    "NotRecorded": "wirefault.experiments.episode_view",
     "Operations": "wirefault.experiments.operations",
     "Safety": "wirefault.experiments.safety",
     "SubjectResult": "wirefault.subjects.subject",

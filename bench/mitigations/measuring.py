@@ -21,7 +21,7 @@ from bench.mitigations.cells import BOUND_S, CALM, SEED, Family, Trial
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.experiments.arms import ArmFacts, facts_of_one
 from wirefault.experiments.estimates import Terms
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.tournament import Contestant, Table, table_of
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice

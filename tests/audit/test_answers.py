@@ -9,7 +9,7 @@ from tests.judging.oracle.histories import ended, fault_met, run_started, starte
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, conduct_of, read_run, run_note
 from wirefault.audit.options import AuditOptions
-from wirefault.experiments.facts import judged_run
+from wirefault.experiments.facts_store import judged_run
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.rules import trace_findings
 from wirefault.judging.judge import JudgedEpisode

@@ -19,7 +19,7 @@ from tests.judging.oracle.histories import armed, ended, fault_met, healed, run_
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, read_faulted, read_run
 from wirefault.audit.question import QUESTIONS, Ask
-from wirefault.experiments.facts import judged_run
+from wirefault.experiments.facts_store import judged_run
 from wirefault.history.events import Event
 from wirefault.history.judged_events import Severity
 from wirefault.judging.findings.differences import DIFFERENCES

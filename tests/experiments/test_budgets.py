@@ -17,7 +17,7 @@ from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.expression import Bounds, exactly
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.figures import measures_of
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.plan import ExperimentPlan

@@ -19,7 +19,7 @@ from tests.judging.oracle.histories import (
 )
 from tests.support import replace
 from wirefault.experiments.effects import FaultEffect, fault_effects
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.history.events import Event, ShadowMet, ShadowToxic
 from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import summarise

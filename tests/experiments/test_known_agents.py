@@ -34,7 +34,7 @@ from tests.lab.demos import environ_in
 from tests.model_server.conversations import REFUSED, TIMEOUT_WRITE, converse
 from wirefault.core.identity import draw
 from wirefault.experiments.arms import facts_of_one
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.figures import measures_of
 from wirefault.history.events import Event, Exchange
 from wirefault.history.judged_events import Outcome

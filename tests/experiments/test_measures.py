@@ -14,7 +14,7 @@ from tests.judging.test_summary import BAD, GOOD, INVALID, NO_ORACLE, run
 from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.figures import against_control, known_names, measures_of, unit_of
 from wirefault.experiments.measure import Measure, Number
 from wirefault.experiments.verdict import ArmResult

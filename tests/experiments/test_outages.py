@@ -11,7 +11,7 @@ from tests.judging.oracle.histories import armed, ended, episode, exchange, heal
 from tests.judging.test_summary import run
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.expression import Bounds, exactly
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.figures import measures_of
 from wirefault.experiments.measure import Measure
 from wirefault.experiments.outages import outages_of

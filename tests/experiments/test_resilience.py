@@ -16,7 +16,7 @@ from tests.judging.test_summary import GOOD, run
 from tests.support import replace
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.figures import against_control, measures_of
 from wirefault.experiments.outages import EpisodeOutages
 from wirefault.experiments.resilience import Resilience

@@ -18,12 +18,14 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.episode_view import EpisodeView
 from wirefault.experiments.estimates import Estimate, Population, Rate, RateOfParts, Terms
 from wirefault.experiments.expression import Bounds, Truth, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.logical_calls import FailedCalls
 from wirefault.experiments.means import Mean, Percentile, TimePercentile
 from wirefault.experiments.measure import Measure, Unit, bounds_text
+from wirefault.experiments.measured import Measured
 from wirefault.experiments.outages import Interruption
 from wirefault.experiments.tries import OverTries, tries_needed
 from wirefault.judging.layers import BY_LAYER
@@ -50,6 +52,10 @@ class Figure(Struct, frozen=True):
     """Which direction is better; empty if neither is."""
     needs_oracle: bool = False
     """Whether an episode without an oracle leaves it open."""
+    of_one: Callable[[EpisodeView, str, str], Measured] | None = None
+    """Of one episode, or of a turn of it: for a link and a kind of fault, empty for all."""
+    needs: str = ""
+    """What ``of_one`` needs in the history."""
 
     @property
     def counts_events(self) -> bool:

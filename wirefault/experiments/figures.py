@@ -17,6 +17,7 @@ from operator import attrgetter
 from typing import Any
 
 from wirefault.experiments import estimators as by
+from wirefault.experiments import measured as of
 from wirefault.experiments.against_control import Loss, Rise, Slowdown
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Outcomes, Population, Rate, Terms
@@ -156,6 +157,7 @@ ADDED = "added_"
 _CONTROL = "control_"
 _MEAN, _COSTS = by.MeanOfEpisodes(), by.MeanOfEpisodes(rare=True, note=by.tries_note)
 _REPEATS, _REACHED, _COUNT = by.OverRepeats(), by.ShareOfAsked(of_reached=True), by.Count()
+_ALONE = by.Estimator()  # of one episode, not of an arm
 _DUPLICATES = by.Count(why=lambda episode: episode.control.repeated or episode.control.perhaps_repeated)
 _outages = attrgetter("outages.outages")
 
@@ -188,9 +190,25 @@ _ROWS = (
         )
         for percent in (50, 95, 99)
     ),
-    Figure("seconds", "seconds of all attempts, per episode", _MEAN, lambda e: math.fsum(e.seconds), "s"),
+    Figure(
+        "seconds",
+        "seconds of all attempts, per episode",
+        _MEAN,
+        lambda e: math.fsum(e.seconds),
+        "s",
+        of_one=of.seconds,
+        needs="the end of the attempt",
+    ),
     Figure("model_requests", "requests to the model, per episode", _MEAN, attrgetter("model_requests")),
-    Figure("tokens", "tokens in and out, per episode", _MEAN, _tokens, "tokens"),
+    Figure(
+        "tokens",
+        "tokens in and out, per episode",
+        _MEAN,
+        _tokens,
+        "tokens",
+        of_one=partial(of.token_sum, of.ALL_TOKENS),
+        needs=of.NEEDS_USAGE,
+    ),
     Figure("cost", "USD per episode, where `prices` has all models", _MEAN, _cost, "USD"),
     Figure(
         "cost_of_faults_tokens",
@@ -299,6 +317,8 @@ _ROWS = (
         by.Sum(of_run=True, shows_episodes=False),
         lambda episode: (episode.deliveries[True], None in episode.deliveries),
         better="",
+        of_one=of.faults_delivered,
+        needs="for toxics, a subject that records its tries, or the ingress",
     ),
     Figure(
         "budgets_spent",
@@ -333,6 +353,32 @@ _ROWS = (
     ),
     Figure("all", "episodes: all planned ones, as in `success == all`", by.Planned(), better=""),
 )
+_OF_ONE = (
+    Figure(
+        "model_calls",
+        "requests to models, with an SDK's retries",
+        _ALONE,
+        of_one=of.model_calls,
+        needs=f"a link to a model in the wiring; {of.NEEDS_REQUESTS}",
+    ),
+    Figure(
+        "failed_calls",
+        "requests to models and tools that failed for the subject: an error, or no whole reply",
+        _ALONE,
+        of_one=of.failed_calls,
+        needs=of.NEEDS_REPLIES,
+    ),
+    *(
+        Figure(name, meaning, _ALONE, unit="tokens", of_one=of_one, needs=of.NEEDS_USAGE)
+        for name, meaning, of_one in (
+            ("tokens_in", "tokens of the requests to models", partial(of.token_sum, attrgetter("tokens_in"))),
+            ("tokens_out", "tokens of the models' replies", partial(of.token_sum, attrgetter("tokens_out"))),
+            ("call_tokens", "tokens in and out of the largest model call", of.largest_call),
+        )
+    ),
+)
+OF_EPISODES: Mapping[str, Figure] = {row.name: row for row in (*_ROWS, *_OF_ONE) if row.of_one}
+"""The figures that statements about one episode may use."""
 FIGURES: Mapping[str, Figure] = {row.name: row for row in _ROWS}
 PER_EPISODE = {row.name: row.estimator for row in _ROWS if isinstance(row.estimator, by.MeanOfEpisodes)}
 """The means per episode, of which each has a paired difference to the control."""

@@ -11,7 +11,7 @@ from typing import Any
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.files import read_input
 from wirefault.core.plain_data import PlainDataError, plain_data
-from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.episode_view import EpisodeView
 from wirefault.judging.checker import CheckResult
 from wirefault.subjects.functions.marking import marked
 from wirefault.subjects.functions.values import json_text

@@ -13,7 +13,7 @@ from wirefault.experiments.arms import ArmFacts, ArmHistory, facts_of_one, read_
 from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.evidence import Evidence, evidence_of, latest_id
 from wirefault.experiments.experiment import AFTER
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.index import recorded_runs, saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved

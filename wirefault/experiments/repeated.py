@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.assertions.on_arm import OfEpisode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.facts import EpisodeFacts
+from wirefault.experiments.measured import OfEpisode
 from wirefault.history.judged_events import Finding
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences

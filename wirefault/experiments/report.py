@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.facts import views_in
+from wirefault.experiments.episode_view import EpisodeView
+from wirefault.experiments.facts_store import views_in
 from wirefault.experiments.measure import Number
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.recorded import harm_beside_verdict

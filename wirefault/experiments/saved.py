@@ -17,13 +17,13 @@ from msgspec import convert, structs
 from wirefault.core.errors import InputError
 from wirefault.core.files import names_in, remove_shared, replace_shared
 from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
-from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views
 from wirefault.experiments.assertions.registry import parse_assertion
+from wirefault.experiments.episode_view import EpisodeView
 from wirefault.experiments.evidence import Evidence, evidence_of, latest_id, remove_signature, sign_recording
 from wirefault.experiments.experiment import CONTROL
-from wirefault.experiments.facts import RunFacts, planned_faults, views_in
-from wirefault.experiments.facts_store import FactsStore
+from wirefault.experiments.facts import RunFacts, planned_faults
+from wirefault.experiments.facts_store import FactsStore, views_in
 from wirefault.experiments.figures import against_control, measures_of
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.index import (

@@ -16,7 +16,7 @@ from threading import Thread
 from wirefault.experiments.arms import facts_of_one
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly, parse_expression
-from wirefault.experiments.facts import facts_in
+from wirefault.experiments.facts_store import facts_in
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.repeated import by_control
 from wirefault.experiments.safety import Spending

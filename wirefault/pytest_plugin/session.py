@@ -20,7 +20,7 @@ from wirefault.core.errors import InputError, UserError
 from wirefault.core.files import OUTPUT_FOLDER
 from wirefault.core.lab_folder import output_folder
 from wirefault.core.signing import take_key_variable
-from wirefault.experiments.assertions.episode_view import NO_ANSWER, episode_views
+from wirefault.experiments.episode_view import NO_ANSWER, episode_views
 from wirefault.history.events import Event
 from wirefault.judging.account import FaultAccount
 from wirefault.judging.checker import CheckResult

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from wirefault.core.errors import InputError, UserError
-from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.episode_view import EpisodeView
 from wirefault.experiments.experiment import ANSWERS, CONTROL, METHOD
 from wirefault.experiments.in_place import Experiment, run_in_lab
 from wirefault.experiments.report import ExperimentReport

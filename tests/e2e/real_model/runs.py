@@ -13,7 +13,7 @@ from bench.mitigations.cells import CALM, FAMILIES, Family, Trial
 from tests.e2e.lab import LabRun, SharedLab, sample
 from tests.judging.score_answers import kind_of_miss
 from wirefault.experiments.arms import ArmFacts, facts_of_one
-from wirefault.experiments.facts import facts_of
+from wirefault.experiments.facts_store import facts_of
 
 MODEL = "qwen2.5-coder-1.5b-instruct-q4_k_m"
 # A slow model on a busy machine: only the recording waits so long.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wirefault.experiments.assertions.episode_view import EpisodeView
+from wirefault.experiments.episode_view import EpisodeView
 from wirefault.judging.checker import CheckResult
 
 

@@ -21,8 +21,8 @@ from tests.judging.oracle.histories import (
     tried,
 )
 from tests.support import replace
-from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import ASSERTIONS, AssertionEntry, parse_assertion
+from wirefault.experiments.episode_view import EpisodeView
 from wirefault.history.events import WentPastLab
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link

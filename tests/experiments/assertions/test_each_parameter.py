@@ -18,8 +18,8 @@ from tests.experiments.assertions.test_each import (
     request,
 )
 from tests.experiments.assertions.views import result
-from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import ASSERTIONS
+from wirefault.experiments.episode_view import EpisodeView
 
 EVEN = opaque(request(103, 503), request(104, 503), request(105))
 # covered by tests/experiments/assertions/test_turns.py and test_on_arm.py

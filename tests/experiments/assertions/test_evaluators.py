@@ -14,10 +14,10 @@ import pytest
 from tests.experiments.assertions.views import view
 from tests.judging.oracle.histories import ended
 from tests.support import ROOT, required
-from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.evaluators import as_check
 from wirefault.experiments.assertions.on_arm import check_episode
 from wirefault.experiments.assertions.registry import parse_assertion
+from wirefault.experiments.episode_view import EpisodeView
 from wirefault.judging.checker import CheckResult
 
 ANSWER = view(ended(ended_by="text", response="Ordered two mugs."))

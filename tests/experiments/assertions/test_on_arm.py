@@ -9,9 +9,9 @@ import pytest
 from tests.experiments.assertions.views import model_request, view
 from tests.judging.oracle.histories import ended, exchange, fault_met, healed, tried
 from tests.support import replace
-from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, assert_on_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.episode_view import EpisodeView
 
 ROME = view(ended(ended_by="text", response="Rome"))
 PARIS = view(ended(ended_by="text", response="Paris"))

@@ -7,8 +7,8 @@ import pytest
 from tests.experiments.assertions.views import conversation, model_request, result, view
 from tests.judging.oracle.histories import called, ended
 from tests.support import replace
-from wirefault.experiments.assertions.episode_view import EpisodeView
 from wirefault.experiments.assertions.registry import AssertionEntry
+from wirefault.experiments.episode_view import EpisodeView
 
 TURNS = ("Where?", "And then?")
 # from 103 to 105 the first turn, to 108 the second; a request in the first, two in the second

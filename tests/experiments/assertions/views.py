@@ -7,9 +7,9 @@ from typing import Any
 
 from tests.judging.oracle.histories import ended, episode, exchange, run_started
 from tests.support import replace
-from wirefault.experiments.assertions.episode_view import EpisodeView, episode_views
 from wirefault.experiments.assertions.on_arm import check_episode
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.episode_view import EpisodeView, episode_views
 from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange
 from wirefault.history.reader import with_ids
 from wirefault.judging.checker import CheckResult

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from wirefault.core.plain_data import checked_pattern, occurs
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded, display_text
+from wirefault.experiments.episode_view import EpisodeView, NotRecorded, display_text
 from wirefault.history.events import AttemptEnded
 from wirefault.judging.checker import CheckResult
 

@@ -2,63 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from wirefault.experiments.assertions.episode_view import EpisodeView
-from wirefault.experiments.expression import COMPARISONS, Bounds, ShareOfEpisodes, Truth, exactly
+from wirefault.experiments.episode_view import EpisodeView
+from wirefault.experiments.expression import ShareOfEpisodes, Truth
+from wirefault.experiments.measured import Measured
 from wirefault.judging.checker import CheckResult
 from wirefault.wiring.spec_file import Spec
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A number within bounds. ``gap`` says why it is not exact; ``evidence`` has the ids of the counted
-    events.
-    """
-
-    low: float
-    high: float
-    evidence: tuple[str, ...] = ()
-    gap: str = ""
-
-    @property
-    def bounds(self) -> Bounds:
-        return Bounds(self.low, self.high)
-
-    @property
-    def text(self) -> str:
-        """For people."""
-        if self.low == self.high:
-            return f"{self.low:g}"
-        return f"{self.low:g} or more" if self.high == math.inf else f"{self.low:g} to {self.high:g}"
-
-    def at_most(self, limit: float) -> Truth:
-        """Whether it is certainly at most the limit."""
-        return COMPARISONS["<="](self.bounds, exactly(limit))
-
-    def at_least(self, limit: float) -> Truth:
-        """Whether it is certainly at least the limit."""
-        return COMPARISONS[">="](self.bounds, exactly(limit))
-
-
-def figure_of(low: float, evidence: Iterable[str] = (), gap: str = "") -> Figure:
-    """A figure; only a lower bound if there is a gap."""
-    return Figure(low, math.inf if gap else low, tuple(dict.fromkeys(evidence)), gap)
-
-
-def total(figures: Iterable[Figure], others: str = "") -> Figure:
-    """The sum. ``others`` says why further, unknown figures belong to it; empty if none do."""
-    summed = list(figures)
-    high = math.inf if others else sum(figure.high for figure in summed)
-    evidence = dict.fromkeys(id for figure in summed for id in figure.evidence)
-    gap = next(filter(None, (others, *(figure.gap for figure in summed))), "")
-    return Figure(sum(figure.low for figure in summed), high, tuple(evidence), gap)
-
 
 Over = Literal["episode", "arm"]
 
@@ -108,22 +61,22 @@ class Assertion(Spec):
 class Limit(Assertion):
     """An assertion on figures; bounds are enough where they decide."""
 
-    def figure(self, view: EpisodeView) -> Figure:
+    def figure(self, view: EpisodeView) -> Measured:
         """The figure of an episode or a turn. Raises ``NotRecorded`` or ``NothingToJudge``."""
         raise NotImplementedError
 
-    def figures(self, view: EpisodeView) -> tuple[Figure, ...]:
+    def figures(self, view: EpisodeView) -> tuple[Measured, ...]:
         """All figures, if there are several. Raises as ``figure`` does."""
         return (self.figure(view),)
 
-    def holds(self, figure: Figure) -> Truth:
+    def holds(self, figure: Measured) -> Truth:
         """Whether the figure is within the limit for certain."""
         raise NotImplementedError
 
     def check(self, view: EpisodeView) -> CheckResult:
         return self.judged(self.figures(view))
 
-    def judged(self, figures: Sequence[Figure]) -> CheckResult:
+    def judged(self, figures: Sequence[Measured]) -> CheckResult:
         """The result of these figures."""
         [figure] = figures
         passed = self.holds(figure)

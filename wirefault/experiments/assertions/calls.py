@@ -9,16 +9,18 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from wirefault.experiments.assertions.assertion import Assertion, Figure, Limit, SummableLimit, figure_of
-from wirefault.experiments.assertions.episode_view import EpisodeView, NotRecorded, display_text
-from wirefault.experiments.assertions.statement import (
+from wirefault.experiments.assertions.assertion import Assertion, Limit, SummableLimit
+from wirefault.experiments.episode_view import EpisodeView, NotRecorded, display_text
+from wirefault.experiments.expression import Duration, Truth, every
+from wirefault.experiments.measured import (
     ALL_TOKENS,
     NEEDS_REQUESTS,
     NEEDS_USAGE,
+    Measured,
     counted_tokens,
+    figure_of,
     ids_of,
 )
-from wirefault.experiments.expression import Duration, Truth, every
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
 
@@ -58,7 +60,7 @@ class ToolWasCalled(SummableLimit):
         unsaid = 1 if self.at_most is None else 0
         return unsaid if self.at_least is None else self.at_least, self.at_most
 
-    def figure(self, view: EpisodeView) -> Figure:
+    def figure(self, view: EpisodeView) -> Measured:
         called = view.tool_uses
         uses = [use for use in called.uses if use.tool == self.tool]
         sure = [use for use in uses if self._fits(use.arguments) is True]
@@ -68,7 +70,7 @@ class ToolWasCalled(SummableLimit):
         if gap or not unclear:
             return figure
         gap = f"the arguments of {unclear} calls are not in the history whole"
-        return Figure(len(sure), len(sure) + unclear, figure.evidence, gap)
+        return Measured(len(sure), len(sure) + unclear, figure.evidence, gap)
 
     def check(self, view: EpisodeView) -> CheckResult:
         """Without a call of the tool, name the called tools: the name may be misspelt."""
@@ -79,7 +81,7 @@ class ToolWasCalled(SummableLimit):
         seen = display_text(f"no call of {self.tool} was seen; called: {', '.join(called) or 'no tool'}")
         return replace(result, message="; ".join(filter(None, [result.message, seen])))
 
-    def holds(self, figure: Figure) -> Truth:
+    def holds(self, figure: Measured) -> Truth:
         low, high = self._limits
         return every([figure.at_least(low), True if high is None else figure.at_most(high)])
 
@@ -147,7 +149,7 @@ class NoLoop(Limit):
     def expected(self) -> str:
         return f"the same at most {self.most} times"
 
-    def figure(self, view: EpisodeView) -> Figure:
+    def figure(self, view: EpisodeView) -> Measured:
         if view.started.recorded:
             calls = Counter(
                 (call.event.attempt, call.event.tool, call.event.fingerprint) for call in view.recorded_calls
@@ -161,11 +163,11 @@ class NoLoop(Limit):
             return figure_of(often, texts, view.unseen())
         return _repeated_on_the_wire(view)
 
-    def holds(self, figure: Figure) -> Truth:
+    def holds(self, figure: Measured) -> Truth:
         return figure.at_most(self.most)
 
 
-def _repeated_on_the_wire(view: EpisodeView) -> Figure:
+def _repeated_on_the_wire(view: EpisodeView) -> Measured:
     groups: defaultdict[object, list[Request]] = defaultdict(list)
     for request in view.requests:
         if request.same is not None:
@@ -176,13 +178,13 @@ def _repeated_on_the_wire(view: EpisodeView) -> Figure:
     unclear = sum(request.same is None for request in view.requests)
     if unclear:
         gap = f"what {unclear} requests asked for is not in the history (BODIES)"
-        return Figure(answered, max(len(most_sent), answered) + unclear, evidence, gap)
+        return Measured(answered, max(len(most_sent), answered) + unclear, evidence, gap)
     if view.unseen():
         return figure_of(answered, evidence, view.unseen())
     gap = (
         "" if answered == len(most_sent) else "requests that failed and were sent again may have been retries"
     )
-    return Figure(answered, len(most_sent), evidence, gap)
+    return Measured(answered, len(most_sent), evidence, gap)
 
 
 class NoTokenBurst(Limit):
@@ -198,7 +200,7 @@ class NoTokenBurst(Limit):
     def expected(self) -> str:
         return f"at most {self.count} tokens in any {self.within:g} s"
 
-    def figure(self, view: EpisodeView) -> Figure:
+    def figure(self, view: EpisodeView) -> Measured:
         known, gap = counted_tokens(view, ALL_TOKENS)
         known.sort(key=lambda pair: pair[0].end)
         spans = [
@@ -209,5 +211,5 @@ class NoTokenBurst(Limit):
         tokens = sum(tokens for _, tokens in largest)
         return figure_of(tokens, ids_of(request for request, _ in largest), gap)
 
-    def holds(self, figure: Figure) -> Truth:
+    def holds(self, figure: Measured) -> Truth:
         return figure.at_most(self.count)

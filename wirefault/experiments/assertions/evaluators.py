@@ -16,7 +16,7 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
+from wirefault.experiments.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.judging.checker import CheckResult
 
 Check = Callable[[EpisodeView], CheckResult]

@@ -10,24 +10,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from wirefault.experiments.assertions.assertion import Assertion, Figure, SummableLimit, total
-from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
+from wirefault.experiments.assertions.assertion import Assertion, SummableLimit
 from wirefault.experiments.assertions.registry import (
     AssertionEntry,
     CallableAssertion,
     parse_assertion,
     statement_of,
 )
+from wirefault.experiments.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.experiments.expression import Truth, every
+from wirefault.experiments.measured import Measured, OfEpisode, total
 from wirefault.judging.checker import Checker, CheckResult
 from wirefault.judging.summary import counted
 
 MAX_EVIDENCE = 20
 MAX_RESULTS = 20
-
-
-# an assertion's result in an episode, or the episode's part of a sum over the arm
-OfEpisode = CheckResult | tuple[Figure, ...] | None
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,7 @@ def _of_each_turn(assertion: Assertion, view: EpisodeView) -> CheckResult:
     )
 
 
-def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ...] | CheckResult:
+def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Measured, ...] | CheckResult:
     """The episode's part of a sum, or why it is unknown."""
     try:
         _refuse_invalid(view)
@@ -155,7 +152,7 @@ def _figures_of(assertion: SummableLimit, view: EpisodeView) -> tuple[Figure, ..
 
 
 def _of_sum(
-    assertion: SummableLimit, known: Mapping[str, CheckResult | tuple[Figure, ...]], missing: int
+    assertion: SummableLimit, known: Mapping[str, CheckResult | tuple[Measured, ...]], missing: int
 ) -> CheckResult:
     gaps = [f"{counted(missing, 'episode')} did not complete"] if missing else []
     gaps += [

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from wirefault.core.errors import nearest
 from wirefault.experiments.assertions.assertion import Assertion
-from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
+from wirefault.experiments.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.experiments.expression import Duration
 from wirefault.experiments.outages import outages_of
 from wirefault.history.events import ToolTry

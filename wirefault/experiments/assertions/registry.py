@@ -44,7 +44,6 @@ from wirefault.experiments.assertions.calls import (
     ToolsInOrder,
     ToolWasCalled,
 )
-from wirefault.experiments.assertions.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.experiments.assertions.evaluators import as_check, is_evaluator
 from wirefault.experiments.assertions.recovery import (
     FallbackUsed,
@@ -54,6 +53,7 @@ from wirefault.experiments.assertions.recovery import (
     RetrySpacing,
 )
 from wirefault.experiments.assertions.statement import Statement
+from wirefault.experiments.episode_view import EpisodeView, NothingToJudge, NotRecorded
 from wirefault.judging.checker import CheckResult
 from wirefault.subjects.loading import is_lab_subject
 from wirefault.wiring.spec_file import known_keys
