@@ -255,7 +255,7 @@ def _same_writes(episode: JudgedEpisode) -> Iterable[list[Write]]:
 
 def _other_replies(twin: EpisodeCard, rule: str) -> list[str]:
     """Return what the upstream replied to the first write that the twin repeated."""
-    repeated = next((group for group in _same_writes(twin.episode) if len(group) > 1), [])
+    repeated = next((group for group in _same_writes(twin) if len(group) > 1), [])
     return reply_texts(twin, rule, [id for write in repeated for id in write.request.ids])
 
 
@@ -284,7 +284,7 @@ def _other_side(twin: EpisodeCard, side: int, group: Group) -> Phrase:
 
 
 def _repeated_in(placed: EpisodeCard) -> Phrase:
-    placed.row["repeated"] = counts = repeated_writes([placed.episode])
+    placed.row["repeated"] = counts = repeated_writes([placed])
     return repeated_text(counts, ("figures", "episodes", placed.number - 1, "repeated"))
 
 
@@ -296,9 +296,7 @@ def reaction_text(placed: EpisodeCard) -> Phrase:
             ((place, each) for place, each in enumerate(placed.findings) if each in findings),
             key=lambda pair: SEVERITIES.index(pair[1].severity),
         )
-        return Phrase(
-            f"{_actor(placed.episode, finding)}: ", placed.figure(finding.text, "findings", place, "text")
-        )
+        return Phrase(f"{_actor(placed, finding)}: ", placed.figure(finding.text, "findings", place, "text"))
     outcome = placed.judged.outcome
     if OUTCOMES[outcome].tone == "good":
         return Phrase("no finding, ", _repeated_in(placed))

@@ -96,13 +96,12 @@ class Node:
 
 
 @dataclass(frozen=True)
-class EpisodeCard:
+class EpisodeCard(JudgedEpisode):
     """An episode on the page."""
 
     number: int
     """Its place on the page, from 1."""
     arm: str
-    episode: JudgedEpisode
     row: dict[str, Any]
     """Its figures as data."""
     command: str
@@ -115,18 +114,6 @@ class EpisodeCard:
     @property
     def key(self) -> str:
         return self.judged.episode
-
-    @property
-    def trace(self) -> EpisodeTrace:
-        return self.episode.trace
-
-    @property
-    def judged(self) -> EpisodeJudged:
-        return self.episode.judged
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        return self.episode.findings
 
     @property
     def word(self) -> str:
@@ -204,7 +191,7 @@ class EpisodeCard:
 
     @cached_property
     def _lines(self) -> list[TimelineLine]:
-        return timeline_lines(self.episode)
+        return timeline_lines(self)
 
     @property
     def anchor(self) -> str:

@@ -115,8 +115,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
     calm = {arm.name for arm in saved.plan.arms if arm.is_calm}
     summaries = episodes.summaries
     arms = [
-        arm_figures(name, summaries[name], len(all))
-        | reached_figures(summaries[name], [each.episode for each in all])
+        arm_figures(name, summaries[name], len(all)) | reached_figures(summaries[name], all)
         for name, all in by_arm.items()
     ]
     seen = _Seen(

@@ -219,7 +219,8 @@ class Episodes:
         command = episode_command(recording_id, key, self.logs, arm=shown_arm)
         repeat = repeat_command(recording_id, key, self.logs, arm=shown_arm)
         row = {"number": number, "title": "", **episode_figures(arm, episode)}
-        card = EpisodeCard(number, arm, episode, row, command, repeat, answer)
+        judged = episode.trace, episode.judged, episode.findings
+        card = EpisodeCard(*judged, number, arm, row, command, repeat, answer)
         row["title"] = card.title
         self.cards.append(card)
         self.rows.append(row)

@@ -55,7 +55,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
     calm = [each for each in placed if not each.faults]
     cards = finding_cards(placed, calm)
     verdict, tone = _run_verdict(summary, placed)
-    reached = reached_figures(summary, [each.episode for each in placed])
+    reached = reached_figures(summary, placed)
     grave = {"with_findings": sum(map(_has_finding, placed))}
     arms = [arm_figures("", summary, len(placed)) | reached | grave]
     links = link_figures([each.trace for each in placed])

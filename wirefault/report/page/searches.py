@@ -83,8 +83,7 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
     }
     summaries = episodes.summaries
     arms = [
-        arm_figures(name, summaries[name], len(all))
-        | reached_figures(summaries[name], [each.episode for each in all])
+        arm_figures(name, summaries[name], len(all)) | reached_figures(summaries[name], all)
         for name, all in by_arm.items()
     ]
     tested = [each for name, all in by_arm.items() if name != CONTROL for each in all]
