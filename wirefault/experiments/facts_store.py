@@ -16,7 +16,7 @@ from msgspec import Struct, convert, to_builtins
 from wirefault.core.files import read_shared, replace_shared
 from wirefault.experiments.assertions.on_arm import assert_on_episode, needs_users_code
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
-from wirefault.experiments.episode_view import EpisodeView, episode_views
+from wirefault.experiments.episode_view import episode_views
 from wirefault.experiments.facts import EpisodeFacts, RunFacts, why_cut_short
 from wirefault.experiments.logical_calls import calls_in
 from wirefault.experiments.measured import OfEpisode
@@ -206,11 +206,6 @@ def facts_in(
         toxics_left=finished.toxics_left if finished else None,
         decided_by=tuple(what_decides(judgement)),
     )
-
-
-def views_in(run_id: str, events: Sequence[Event]) -> list[EpisodeView]:
-    """The views of a run's episodes; event ids begin with the run id."""
-    return episode_views(judged_run(run_id, events))
 
 
 def judged_run(run_id: str, events: Sequence[Event]) -> RunJudgement:

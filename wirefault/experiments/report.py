@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from wirefault.experiments.episode_view import EpisodeView
-from wirefault.experiments.facts_store import views_in
+from wirefault.experiments.episode_view import EpisodeView, episode_views
 from wirefault.experiments.measure import Number
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.recorded import harm_beside_verdict
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
-from wirefault.history.reader import read_run
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class ExperimentReport:
         saved = self.result.saved
         episodes: dict[str, EpisodeView] = {}
         for run_id in saved.run_ids(arm):
-            for view in views_in(run_id, read_run(saved.logs, run_id)):
+            for view in episode_views(saved.facts.judgement(run_id)):
                 probed = [
                     value
                     for (run, episode, _), value in self.probed.items()

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,11 @@ from wirefault.core.files import names_in, remove_shared, replace_shared
 from wirefault.experiments.arms import ArmFacts, ArmHistory, put_together, read_arm
 from wirefault.experiments.assertions.on_arm import Asserted, assert_on_arm, needs_all_views
 from wirefault.experiments.assertions.registry import parse_assertion
-from wirefault.experiments.episode_view import EpisodeView
+from wirefault.experiments.episode_view import EpisodeView, episode_views
 from wirefault.experiments.evidence import Evidence, evidence_of, latest_id, remove_signature, sign_recording
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.facts import RunFacts, planned_faults
-from wirefault.experiments.facts_store import FactsStore, views_in
+from wirefault.experiments.facts_store import FactsStore
 from wirefault.experiments.figures import against_control, measures_of
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.index import (
@@ -49,7 +49,6 @@ from wirefault.experiments.repeated import (
 from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.sequential import Decision, SequentialState, follow
 from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
-from wirefault.history.reader import read_run
 from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.judge import ByControl
 from wirefault.lab.process import ProcessLog
@@ -151,10 +150,10 @@ class SavedExperiment:
         """
         arm = next(arm for arm in self.plan.arms if arm.name == name)
         keys = {prompt.key for prompt in self.plan.prompts[:count]}
-        facts = _restricted(self._recorded_facts(arm, count), keys)
+        facts = self._recorded_facts(arm, count).only(keys)
         if arm.is_control:
             return facts
-        return judged_by_control(facts, _restricted(self._recorded_facts(self.plan.arms[0], count), keys))
+        return judged_by_control(facts, self._recorded_facts(self.plan.arms[0], count).only(keys))
 
     def facts_of(self, arm: PlannedArm) -> ArmFacts:
         """The facts of its runs until now; an arm with faults is compared with the control."""
@@ -384,8 +383,7 @@ class SavedExperiment:
 
     def _views_of(self, facts: ArmFacts) -> Iterator[EpisodeView]:
         for run_id in dict.fromkeys(facts.source.values()):
-            events = read_run(self.plan.configuration.logs, run_id)
-            for view in views_in(run_id, events):
+            for view in episode_views(self.facts.judgement(run_id)):
                 if facts.source.get(view.episode) == run_id:
                     yield view
 
@@ -402,10 +400,6 @@ class SavedExperiment:
             return self.experiment_id
         place = [each.name for each in self.plan.arms].index(arm.name)  # a search changes an arm's episodes
         return f"{self.experiment_id}-{place + 1}-{arm.name}"
-
-
-def _restricted(facts: ArmFacts, keys: Set[str]) -> ArmFacts:
-    return replace(facts, episodes=[each for each in facts.episodes if each.episode in keys])
 
 
 def _number(run: str, first: str) -> str:
