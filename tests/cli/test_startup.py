@@ -51,12 +51,21 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", STARTED)
 def test_command_imports_only_needed_modules(folder: Path, name: str) -> None:
     words, code, without = STARTED[name]
+    assert _imported(folder, words, code).isdisjoint((*NEVER, *without))
+
+
+def test_start_of_run_does_not_import_scripted_model(folder: Path) -> None:
+    assert "wirefault.model_server" not in _imported(folder, "demo --prompts missing.json", 64)
+
+
+def _imported(folder: Path, words: str, code: int) -> set[str]:
+    """Return the modules that a command imports, which ends with that exit code."""
     command = [sys.executable, "-X", "importtime", "-m", "wirefault", *words.split()]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr[-300:]
-    imported = re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE)
-    assert "wirefault.cli.main" in imported
-    assert {module for module in imported if module in (*NEVER, *without)} == set()
+    modules = set(re.findall(r"^import time:.*\| +(\S+)$", done.stderr, re.MULTILINE))
+    assert "wirefault.cli.main" in modules
+    return modules
 
 
 def test_main_help_matches_each_command() -> None:

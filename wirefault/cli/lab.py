@@ -13,14 +13,13 @@ from pathlib import Path
 import click
 
 from wirefault.cli.help import Group, option
-from wirefault.cli.options import toxiproxy_option
+from wirefault.cli.options import check_playbooks, toxiproxy_option
 from wirefault.lab import daemon
 from wirefault.lab.addresses import address_rows, moved_ports
 from wirefault.lab.extra import NotInstalled, require_packages
 from wirefault.lab.new_folder import FolderInUse, write_lab
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
-from wirefault.model_server.playbooks import check_playbooks
 from wirefault.report.plain_table import table_lines, width_of
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.state.effects import check_effects

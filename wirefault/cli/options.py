@@ -278,6 +278,14 @@ def logs_in(environ: Mapping[str, str]) -> Path:
 prompts_options = options(prompt_option, prompts_option, only_option, match_option)
 
 
+def check_playbooks(environ: Mapping[str, str]) -> None:
+    """Raise for the user's playbooks that cannot be read, before a lab starts. ``InputError``."""
+    if own := environ.get("PLAYBOOKS"):
+        from wirefault.model_server.playbooks import load_playbooks  # reads the scripted model's English
+
+        load_playbooks(Path(own))
+
+
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option per setting, except the internal ones; values are validated with the other sources."""
     for name in reversed(NAMES):

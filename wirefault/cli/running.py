@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.audit.options import is_audit
-from wirefault.cli.options import RunOptions, environ_below, logs_in
+from wirefault.cli.options import RunOptions, check_playbooks, environ_below, logs_in
 from wirefault.cli.plan import plans_of
 from wirefault.cli.recorded import print_object
 from wirefault.cli.reports import make_reports_folder, write_reports
@@ -44,7 +44,6 @@ from wirefault.experiments.verdict import ArmResult
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
-from wirefault.model_server.playbooks import check_playbooks
 from wirefault.report.experiment import arm_line
 from wirefault.report.experiment_plan import head_lines
 from wirefault.report.junit import junit

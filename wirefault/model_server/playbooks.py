@@ -327,12 +327,6 @@ class Playbooks(BaseModel):
         return []
 
 
-def check_playbooks(environ: Mapping[str, str]) -> None:
-    """Raise for the user's playbooks that cannot be read, before a lab starts. ``InputError``."""
-    if own := environ.get("PLAYBOOKS"):
-        load_playbooks(Path(own))
-
-
 def load_playbooks(*paths: Path) -> Playbooks:
     """Read the playbooks of these files, in order; by default the shipped ones. Raises ``InputError``."""
     read: list[Playbooks] = []
