@@ -3,7 +3,7 @@
 Handles Ctrl-C first and imports everything else after that.
 """
 
-from wirefault.core.interrupts import end_at_interrupt, end_quickly, hand_over
+from wirefault.core.interrupts import collect_seldom, end_at_interrupt, end_quickly, hand_over
 
 
 def main() -> None:
@@ -12,6 +12,7 @@ def main() -> None:
 
     # a run must heal its lab when Ctrl-C ends it, so that also background jobs handle it
     end_at_interrupt(in_background=sys.argv[1:2] in (["demo"], ["run"], ["lab"]))
+    collect_seldom()
     from wirefault.core.lab_folder import folder_program
 
     program = folder_program()

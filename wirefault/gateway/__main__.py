@@ -12,15 +12,13 @@ import uvloop
 
 import wirefault.faults.catalogue  # noqa: F401  # its import would delay the first request with a fault
 from wirefault.core.control_access import inherited_token
+from wirefault.core.interrupts import collect_seldom
 from wirefault.core.lab_folder import logs_folder, state_file
 from wirefault.core.plugins import PluginError
 from wirefault.core.processes import watch_lifeline
 from wirefault.dialects.registry import MODEL_DIALECTS
 from wirefault.gateway.server import Gateway
 from wirefault.wiring.topology import topology_from
-
-# Almost all objects of a request end with it. By default the collector looks for cycles every 10 requests.
-_OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
 
 async def _serve() -> None:
@@ -47,7 +45,7 @@ def main() -> int:
         return _fail(error)
     gc.collect()
     gc.freeze()  # imported objects stay: collecting them again would delay a request by 20 ms or more
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    collect_seldom()
     try:
         uvloop.run(_serve())
     except (OSError, ValueError) as error:

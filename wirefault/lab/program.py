@@ -13,9 +13,10 @@ from pathlib import Path
 def main() -> None:
     library = str(Path(__file__).resolve().parents[2])
     sys.path.insert(0, library)  # for the next import only: the package is known then
-    from wirefault.core.interrupts import end_quickly
+    from wirefault.core.interrupts import collect_seldom, end_quickly
 
     sys.path.remove(library)
+    collect_seldom()
     try:
         run_program(sys.argv[1:])
     finally:
