@@ -137,7 +137,8 @@ def test_run_report_and_console_agree(verdicts: dict[str, dict[str, Any]], folde
     assert differ == {"timing", "evidence", "figures"}  # of the run, of its files since, of its page
     console = " ".join(wirefault(folder, "report", verdict["experiment"]).stdout.split())
     for effect in verdict["effects"]:
-        figures = (effect[name] for name in ("planned", "drawn", "alone", "control", "struck"))
+        sides = (f"{effect[side]} of {effect[f'{side}_judged']}" for side in ("control", "struck"))
+        figures = (effect["planned"], effect["drawn"], effect["alone"], *sides)
         assert f"{effect['arm']} {effect['fault']} {' '.join(map(str, figures))}" in console
     reasons = verdict["not_reproducible_because"]
     for arm, because in reasons.items():

@@ -520,6 +520,21 @@ def test_experiments_judge_alike(tmp_path: Path, shop: str, run: Callable[[Path]
     assert code == 1
 
 
+def test_run_prints_the_result_of_its_report_with_the_harm_first(tmp_path: Path, shop: str) -> None:
+    prepared(tmp_path, shop)
+    plan = {"title": "one", "wiring": "wirefault.yaml", "prompts": [{"id": "one", "prompt": "replayed"}]}
+    plan |= {"method": {"faults": {"faults": [LOST]}}, "hypothesis": ["no crash"]}
+    (tmp_path / "one.yaml").write_text(json.dumps(plan))
+    live = wirefault(tmp_path, environ_in(tmp_path), "run", "one.yaml")
+    _, *result = wirefault(tmp_path, environ_in(tmp_path), "report", "latest").stdout.splitlines()
+    assert result[0].startswith("harmful, although the hypothesis held: method, write_repeated: POST /orders")
+    assert live.stdout.splitlines()[-len(result) + 1 :] == result[:-1]  # without the line of evidence
+    [method] = (line for line in result if line.startswith("method ") and "faults delivered" in line)
+    assert method.split(maxsplit=1)[1].startswith("success 0 % [")
+    # one control episode does not show that the agent orders once
+    assert re.search(r"^method: [\d.]+ s, success open until control-after, ", live.stderr, re.MULTILINE)
+
+
 # the same by the audit, which makes the event by its own questions
 
 

@@ -10,7 +10,7 @@ from tests.support import replace
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.figures import measures_of
-from wirefault.experiments.repeated import asserted_by_control, judged_by_control
+from wirefault.experiments.repeated import asserted_by_control, judged_by_control, waits_for_control
 from wirefault.experiments.verdict import ArmResult, judge_experiment
 from wirefault.history.judged_events import EpisodeJudged, FaultRecord, Finding
 from wirefault.judging.checker import CheckResult, Observation
@@ -108,6 +108,24 @@ def test_inconsistent_control_is_unknown() -> None:
 def test_single_control_episode_is_insufficient() -> None:
     assert "1 control episode of the prompt do not decide" in verdict(arm(TWICE), arm(ONCE))[1]
     assert verdict(arm(TWICE), arm(ONCE), arm(ONCE))[0] == "deviated"  # the control afterwards is another one
+
+
+@pytest.mark.parametrize("method", [[ONCE], [TWICE], [[times(1, maybe=1)]], [[times(3)]]])
+@pytest.mark.parametrize("control", [[ONCE], [TWICE], [ONCE, ONCE]])
+@pytest.mark.parametrize("world", ["not_applicable", "as_asked"])
+def test_outcomes_are_final_unless_the_control_afterwards_can_change_them(
+    method: list[list[WriteCount]], control: list[list[WriteCount]], world: str
+) -> None:
+    struck = arm(*method, world=world)
+    outcomes = {
+        episode.judged.outcome
+        for after in (None, arm(ONCE), arm(TWICE), arm([]))
+        for episode in judged_by_control(struck, arm(*control), after).episodes
+    }
+    assert len(outcomes) == 1 or waits_for_control(struck, arm(*control))
+    assert waits_for_control(struck, arm(*control)) == (
+        len(control) < 2 and method != [ONCE] and world != "as_asked"
+    )
 
 
 def test_possibly_executed_write_is_unknown() -> None:

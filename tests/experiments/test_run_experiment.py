@@ -20,7 +20,7 @@ from tests.experiments.test_arm_history import episode_events, invalid, write
 from tests.judging.oracle.histories import run_finished, run_started
 from tests.support import replace
 from wirefault.cli.main import main
-from wirefault.cli.results import show_harm, show_verdict
+from wirefault.cli.results import show_result
 from wirefault.core.errors import InputError
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.experiment_file import load_experiment
@@ -79,7 +79,7 @@ def planned(folder: Path, **more: Any) -> SavedExperiment:
 
 
 def run_on_paper(saved: SavedExperiment, engine: PaperEngine) -> ExperimentResult:
-    return run_experiment(saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), engine)
+    return run_experiment(saved, RunControl(Choice("embedded"), lambda _: None), engine)
 
 
 def test_invalid_episodes_are_run_again_up_to_limit(saved: SavedExperiment) -> None:
@@ -149,8 +149,7 @@ def test_harm_is_shown_before_a_verdict_that_held(saved: SavedExperiment) -> Non
     assert result.judged
     for verdict in ("held", "deviated"):
         recorded = replace(result, judged=replace(result.judged, verdict=verdict))
-        show_harm(console, recorded)
-        show_verdict(console, recorded, None)
+        show_result(console, recorded, None)
     first, *others = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     text = "harmful, although the hypothesis held: control, write_repeated: POST /orders was sent again"
     assert first.startswith(f"{text} (episode ") and first.endswith(" and 1 more)")

@@ -270,7 +270,7 @@ def test_decisions_do_not_depend_on_workers(whole: object, tmp_path: Path) -> No
 
 
 def paper_control() -> RunControl:
-    return RunControl(Choice("embedded"), lambda _: None, lambda _: None)
+    return RunControl(Choice("embedded"), lambda _: None)
 
 
 def test_prompts_like_these_are_drawn_and_looked_at_one_by_one(tmp_path: Path) -> None:

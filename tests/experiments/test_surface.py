@@ -94,9 +94,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExperimentResul
     with Upstream(serve) as shop:
         plan = planned(folder, shop.address.url)
         saved = save(stressed(plan, levels_of(plan, [0.25, 2])), "e1")
-        complete = run_experiment(
-            saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), LocalEngine()
-        )
+        complete = run_experiment(saved, RunControl(Choice("embedded"), lambda _: None), LocalEngine())
         assert complete.is_whole, complete.as_json()["because"]
         yield complete
 

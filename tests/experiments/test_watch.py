@@ -12,7 +12,14 @@ import pytest
 
 from tests.experiments.recorded_runs import episode_events, write
 from tests.experiments.test_run_experiment import planned
-from tests.judging.oracle.histories import ended, run_started
+from tests.judging.oracle.histories import (
+    ended,
+    episode,
+    exchange,
+    judge_episode,
+    run_finished,
+    run_started,
+)
 from tests.support import replace
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.measure import Measure
@@ -20,7 +27,7 @@ from wirefault.experiments.safety import ABORT_NAMES, Safety, Spending
 from wirefault.experiments.saved import ExperimentEnd
 from wirefault.experiments.verdict import ArmResult, Judged, conclude, unwatched_bounds
 from wirefault.experiments.watch import ArmSoFar, Watch, abort_reason, limit_reason, watched
-from wirefault.history.events import RunSealed
+from wirefault.history.events import Event, RunSealed
 from wirefault.lab.own_lab import Halt
 from wirefault.toxiproxy.planned import VERIFIED
 
@@ -165,6 +172,23 @@ def peak_of_a_look(folder: Path, runs: int) -> int:
 def test_continued_arm_is_not_read_at_once(tmp_path: Path) -> None:
     few, many = (peak_of_a_look(tmp_path / str(runs), runs) for runs in (5, 9))
     assert many - few < 1_000_000  # each of the four runs more has as much; some judgements are kept
+
+
+def test_outcome_by_the_control_counts_as_in_the_result(tmp_path: Path) -> None:
+    saved = planned(tmp_path, only=["1"], repeats=2)
+    order = exchange("shop", method="POST", write=True, status=201, dialect="http", forwarded=True)
+    for arm, orders in zip(saved.plan.arms[:2], ([order], [order, replace(order, start=104.0)]), strict=True):
+        events: list[Event] = []
+        for key in ("1", "1.r2"):
+            of_episode = [replace(event, episode=key) for event in episode(*orders)]
+            events += [*of_episode, replace(judge_episode(of_episode), t=1.0)]
+        [run_id] = saved.next_run_ids(arm, 1)
+        write(saved.plan.configuration.logs, run_id, [run_started(2), *events, run_finished()])
+    watch = Watch(saved, Halt(), None)
+    watch.look(saved.plan.arms[1])
+    result = saved.arm_result(saved.plan.arms[1])
+    assert set(watch.arm.outcomes.values()) == {"duplicate"}
+    assert result.measures["duplicate"].bounds == exactly(2)
 
 
 def test_sealed_run_is_read_once(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def run(folder: Path, engine: Lottery, **more: Any) -> tuple[Path, str]:
     (folder / "exp.json").write_text(json.dumps(data), encoding="utf-8")
     plan = plan_experiment(load_experiment(folder / "exp.json"), {"LOGS_DIR": str(folder / "logs")})
     saved = save(plan, "e1")
-    run_experiment(saved, RunControl(Choice("embedded"), lambda _: None, lambda _: None), engine)
+    run_experiment(saved, RunControl(Choice("embedded"), lambda _: None), engine)
     return saved.logs, saved.experiment_id
 
 

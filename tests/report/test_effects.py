@@ -19,11 +19,12 @@ def drawn(*effects: FaultEffect) -> str:
 
 def test_each_fault_has_row_with_its_interval() -> None:
     success = paired_difference(4, 4, 0, 0)
-    output = drawn(FaultEffect("method", "lost", 9, 9, 7, 1, 8, 4, success))
-    assert "method  lost         9      9      7        8        4  -50 points [-" in output
+    output = drawn(FaultEffect("method", "lost", 9, 9, 7, 1, 8, 8, 4, 9, success))
+    assert "method  lost         9      9      7   8 of 8   4 of 9  -50 points [-" in output
     assert "n = 8, 1 without an outcome" in output
 
 
 def test_unknown_effect_and_no_faults() -> None:
-    assert "unknown, 2 without an outcome" in drawn(FaultEffect("method", "lost", 2, 2, 2, 2, 0, 0, None))
+    output = drawn(FaultEffect("method", "lost", 2, 2, 2, 2, 0, 0, 0, 2, None))
+    assert "0 of 0   0 of 2  unknown, 2 without an outcome" in output
     assert drawn() == ""

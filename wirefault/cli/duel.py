@@ -58,7 +58,7 @@ def run_duel(console: Console, run_id: str, environ: Mapping[str, str], toxiprox
         plan = plan_experiment(experiment, environ)
         saved = save(plan, id_before(run_id))
         choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
-        result = run_experiment(saved, RunControl(choice, _quiet, _quiet), LocalEngine())
+        result = run_experiment(saved, RunControl(choice, _quiet), LocalEngine())
     except (UserError, OSError) as error:
         print_to_stderr(f"no duel: {error}")
         return 0

@@ -96,7 +96,6 @@ def run_in_own_lab(
     control = RunControl(
         choice,
         print_to_stderr,
-        lambda _: None,
         workers,
         verbose=not how.as_json,
         as_json=how.as_json,

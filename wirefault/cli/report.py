@@ -252,8 +252,7 @@ def _show_report(
     result: ExperimentResult, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]] = dict
 ) -> int:
     from wirefault.audit.options import is_audit
-    from wirefault.cli.results import show_harm, show_verdict
-    from wirefault.report.experiment import arm_line
+    from wirefault.cli.results import show_result
     from wirefault.report.terminal import plain_console
 
     evidence = result.saved.evidence
@@ -266,10 +265,7 @@ def _show_report(
     else:
         console = plain_console()
         console.print(result.plan.experiment.title, style="bold", markup=False)
-        show_harm(console, result)
-        for arm in result.arms:
-            console.print(arm_line(arm))
-        show_verdict(console, result, out)
+        show_result(console, result, out)
         click.echo(f"evidence: {evidence.text}")
     return result.code
 

@@ -29,7 +29,7 @@ from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
 from wirefault.judging.summary import summary_of
 from wirefault.lab.process import print_to_stderr
-from wirefault.report.experiment import print_effects, print_verdict
+from wirefault.report.experiment import arm_line, print_effects, print_verdict
 from wirefault.report.next_command import print_why, why_line, worst_episode
 from wirefault.report.replies import print_replies
 from wirefault.report.resilience import print_resilience
@@ -39,18 +39,16 @@ from wirefault.report.tables import one_line
 from wirefault.report.tournament import print_tournament
 
 
-def show_harm(console: Console, result: ExperimentResult) -> None:
-    """Show the harmful findings of an experiment that held: they must come before its verdict."""
+def show_result(console: Console, result: ExperimentResult, out: Path | None, *, page: bool = False) -> None:
+    """Show arms, effects, verdict and folder; without a verdict, how to resume it.
+
+    The harmful findings of an experiment that held come first. ``page``: write its page, too.
+    """
     if not result.plan.is_plain_run and result.judged and result.judged.verdict == "held":
         for line in harm_beside_verdict(result.saved):
             console.print(Text(one_line(line), style="bold red"), soft_wrap=True)
-
-
-def show_verdict(console: Console, result: ExperimentResult, out: Path | None, *, page: bool = False) -> None:
-    """Show the effect of the faults, the verdict and the folder; without a verdict, how to resume.
-
-    ``page``: write its page, too.
-    """
+    for arm in result.arms:
+        console.print(arm_line(arm))
     if result.plan.is_plain_run:
         history = result.saved.history_of(result.plan.arms[0])
         if history.identified:

@@ -19,7 +19,7 @@ from wirefault.cli.options import RunOptions, check_playbooks, environ_below, lo
 from wirefault.cli.plan import plans_of
 from wirefault.cli.recorded import print_object
 from wirefault.cli.reports import make_reports_folder, write_reports
-from wirefault.cli.results import show_harm, show_page, show_tournament, show_verdict
+from wirefault.cli.results import show_page, show_result, show_tournament
 from wirefault.cli.saved import explained_file_errors, saved_anew
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.interrupts import INTERRUPTED
@@ -44,7 +44,7 @@ from wirefault.experiments.verdict import ArmResult
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
-from wirefault.report.experiment import arm_line
+from wirefault.report.experiment import arm_text
 from wirefault.report.experiment_plan import head_lines
 from wirefault.report.junit import junit
 from wirefault.report.progress import RunProgress, shows_progress
@@ -174,19 +174,22 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
             RunControl(
                 choice,
                 print_to_stderr,
-                lambda arm: console.print(arm_line(arm)),
                 workers_for(configuration.wiring, how.workers),
                 how.verbose,
                 progress=progress,
+                arm_done=_say_arm,
             ),
             engine,
         )
     if agent_of(saved.plan) and not any(arm.hypothesis or arm.asserted for arm in _faulted(result)):
         show_page(saved)  # it states nothing: the tournament compares it
     else:
-        show_harm(console, result)
-        show_verdict(console, result, how.out, page=True)
+        show_result(console, result, how.out, page=True)
     return result
+
+
+def _say_arm(arm: ArmResult, seconds: float) -> None:
+    print_to_stderr(f"{arm.name}: {seconds:.1f} s, {arm_text(arm)}")
 
 
 def _faulted(result: ExperimentResult) -> Iterator[ArmResult]:

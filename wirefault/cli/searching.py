@@ -145,7 +145,7 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
     choice = ready_to_run(saved, how.toxiproxy)
     click.echo(saved.plan.experiment.title, err=how.as_json)
     workers_count = workers_for(saved.plan.configuration.wiring, how.workers)
-    control = RunControl(choice, print_to_stderr, lambda _: None, workers_count)
+    control = RunControl(choice, print_to_stderr, workers_count)
     steps = None
     if saved.plan.search["kind"] == "next":
         from wirefault.memory.planner.run_next import steps_with

@@ -25,8 +25,8 @@ class FaultEffect:
     which it was drawn in the arm, ``alone`` those for which no other fault was planned.
 
     ``success`` is the rise of the success rate with the fault, over episodes with an outcome in both arms;
-    None without any. ``control`` and ``struck`` count the successes, ``open`` the episodes without an
-    outcome.
+    None without any. ``control`` and ``struck`` count the successes, ``control_judged`` and ``struck_judged``
+    the episodes with an outcome, ``open`` those without one in either arm.
     """
 
     arm: str
@@ -36,7 +36,9 @@ class FaultEffect:
     alone: int
     open: int
     control: int
+    control_judged: int
     struck: int
+    struck_judged: int
     success: Difference | None
 
 
@@ -75,6 +77,7 @@ def _effect(
     in the control and in the arm.
     """
     counts = [pairs.count(each) for each in ((True, True), (True, False), (False, True), (False, False))]
+    control, struck = ([pair[side] for pair in pairs if pair[side] is not None] for side in (0, 1))
     return FaultEffect(
         arm=arm,
         fault=fault,
@@ -82,8 +85,10 @@ def _effect(
         drawn=len(planned & drawn),
         alone=len(planned - others),
         open=len(planned) - sum(counts),
-        control=counts[0] + counts[1],
-        struck=counts[0] + counts[2],
+        control=control.count(True),
+        control_judged=len(control),
+        struck=struck.count(True),
+        struck_judged=len(struck),
         success=paired_difference(*counts),
     )
 

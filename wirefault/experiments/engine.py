@@ -35,7 +35,6 @@ class RunControl:
     toxiproxy: Choice
     say: Callable[[str], None]
     """Takes sentences for people."""
-    arm_done: Callable[[ArmResult], None]
     workers: int = 1
     """Episodes side by side, each on a lane."""
     verbose: bool = False
@@ -52,6 +51,8 @@ class RunControl:
     """Checked by the engine all the time."""
     progress: Callable[[ArmSoFar], None] | None = None
     """Called twice a second with the state of the arm."""
+    arm_done: Callable[[ArmResult, float], None] | None = None
+    """Called after each arm with its result so far and the seconds that it took."""
 
 
 class Engine(Protocol):

@@ -147,7 +147,7 @@ def _run(
     require_packages(saved.plan.configuration.wiring, saved.plan.subject)
     choice = choose_toxiproxy(options.toxiproxy, saved.plan.configuration.environ)
     sink, messages = EventSink(saved, options.on_event), _Messages(options.say)
-    control = RunControl(choice, messages.say, lambda _: None, options.workers, halt=halt or Halt())
+    control = RunControl(choice, messages.say, options.workers, halt=halt or Halt())
     if model.is_in_place:
         engine = InPlaceEngine(
             model.subject,
@@ -170,7 +170,7 @@ def run_in_lab(experiment: Experiment, folder: Path, lab: InProcessLab) -> Exper
     loaded = python_experiment(experiment, folder)
     saved, messages = _saved(loaded, lab.configuration.environ), _Messages(lambda _: None)
     engine = InPlaceEngine(experiment.subject, EventSink(saved, None), lab=lab)
-    control = RunControl(Choice("embedded"), messages.say, lambda _: None)
+    control = RunControl(Choice("embedded"), messages.say)
     with lab.tap.paused():
         return _reported(run_experiment(saved, control, engine), messages, engine.probed)
 

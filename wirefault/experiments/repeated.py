@@ -52,6 +52,16 @@ def judged_by_control(arm: ArmFacts, control: ArmFacts, after: ArmFacts | None =
     return replace(arm, episodes=[_judged(episode, control, after) for episode in arm.episodes])
 
 
+def waits_for_control(arm: ArmFacts, control: ArmFacts) -> bool:
+    """Whether another control episode can change an outcome of the arm."""
+    return any(
+        len(_of_prompt(episode, control)) < _MIN_CONTROL
+        and any(write.executed + write.maybe >= 2 for write in episode.writes)
+        for episode in arm.valid.episodes
+        if episode.judged.world != "as_asked"
+    )
+
+
 def with_differences(arm: ArmFacts, controls: Iterable[ArmFacts]) -> ArmFacts:
     """The arm with findings by comparison with the control, for episodes that met a fault."""
     calm = list(controls)

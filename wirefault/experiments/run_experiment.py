@@ -189,7 +189,7 @@ def run(
     require_packages(plan.configuration.wiring, plan.subject)
     choice = choose_toxiproxy(toxiproxy, plan.configuration.environ)
     saved = save(plan, new_run_id())
-    return run_experiment(saved, RunControl(choice, say, lambda _: None, workers), LocalEngine())
+    return run_experiment(saved, RunControl(choice, say, workers), LocalEngine())
 
 
 def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> ExperimentResult:
@@ -220,22 +220,19 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
                     code = run_arm(arm)
             return code
 
-        def finish(arm: PlannedArm) -> None:
-            result.arms.append(saved.arm_result(arm))
-            how.arm_done(result.arms[-1])
-
         if saved.plan.sequential is not None:
             code = _run_until_decided(saved, how, run_whole)
             for arm in saved.plan.arms:
                 if code != INTERRUPTED and saved.run_ids(arm):
-                    finish(arm)
+                    result.arms.append(saved.arm_result(arm))
             return code
         for arm in saved.plan.arms:
             began = time.monotonic()
             if run_whole(arm) == INTERRUPTED:
                 return INTERRUPTED
-            finish(arm)
-            how.say(f"{arm.name}: {time.monotonic() - began:.1f} s")
+            result.arms.append(saved.arm_result(arm))
+            if how.arm_done is not None:
+                how.arm_done(result.arms[-1], time.monotonic() - began)
             if how.halt.requested or saved.is_done(result.arms):
                 break
         return 0

@@ -44,6 +44,7 @@ from wirefault.experiments.repeated import (
     asserted_by_control,
     by_control,
     judged_by_control,
+    waits_for_control,
     with_differences,
 )
 from wirefault.experiments.resilience import Resilience
@@ -161,13 +162,22 @@ class SavedExperiment:
 
     def compared(self, arm: PlannedArm, facts: ArmFacts) -> ArmFacts:
         """Return the arm's facts, compared with the control so far; a control's facts are unchanged."""
+        calm = [self._recorded_facts(control) for control in self._controls_of(arm)]
+        return with_differences(judged_by_control(facts, *calm), calm) if calm else facts
+
+    def _controls_of(self, arm: PlannedArm) -> Sequence[PlannedArm]:
+        """The two arms without faults that the arm is compared with, the same prompts first."""
         controls = [other for other in self.plan.arms if other.is_control]
         if arm.is_control or not controls:
-            return facts
-        # without faults, with the same prompts first
+            return ()
         same = [each for each in (self.calm_arm(arm),) if each is not arm and each not in controls]
-        calm = [self._recorded_facts(control) for control in [*same, *controls][:2]]
-        return with_differences(judged_by_control(facts, *calm), calm)
+        return [*same, *controls][:2]
+
+    def _waits_for(self, arm: PlannedArm, facts: ArmFacts) -> str:
+        """The control that has not run yet and can still change an outcome of the arm; empty without one."""
+        first, *others = self._controls_of(arm) or [arm]
+        left = [each.name for each in others if not self.run_ids(each)]
+        return left[0] if left and waits_for_control(facts, self._recorded_facts(first)) else ""
 
     def calm_arm(self, arm: PlannedArm) -> PlannedArm:
         """The control with the same prompts, perturbed or not."""
@@ -227,6 +237,7 @@ class SavedExperiment:
             self._faulted_measures(arm, facts),
             self._decisions(arm),
             self._resilience(arm, facts, measures) if facts.episodes else None,
+            self._waits_for(arm, facts),
         )
 
     def _resilience(self, arm: PlannedArm, facts: ArmFacts, measures: Mapping[str, Measure]) -> Resilience:

@@ -106,6 +106,8 @@ class ArmResult:
     """Of sequential tests, by statement."""
     resilience: Resilience | None = field(default=None, compare=False)
     """Its failures and their costs; None without episodes."""
+    waits_for: str = ""
+    """The control that has not run yet and can still change an outcome."""
 
 
 class ExperimentEnd(Struct, frozen=True, omit_defaults=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event as ThreadEvent
@@ -22,7 +22,7 @@ from wirefault.experiments.repeated import by_control
 from wirefault.experiments.safety import Spending
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event, RunSealed, RunStarted
-from wirefault.judging.judge import judge_identified
+from wirefault.judging.judge import RunJudgement, judge_identified
 from wirefault.judging.oracle.outcome import UNCOUNTED
 from wirefault.judging.usage import costs_of
 from wirefault.lab.own_lab import Halt
@@ -203,24 +203,21 @@ class Watch:
     def _take_in(self, arm: PlannedArm, run_id: str, identified: Sequence[tuple[str, Event]]) -> None:
         events = [event for _, event in identified]
         self._cost += costs_of(events, self._prices).usd or 0.0
-        if self._tell:
-            self._look_for_findings(arm, run_id, events)
-        for event in events:
-            if isinstance(event, EpisodeJudged):
-                self._completed += event.episode not in self.arm.outcomes
-                self.arm.outcomes[event.episode] = event.outcome
-            elif isinstance(event, RunSealed):  # the other processes had finished writing
-                self._sealed.add(run_id)
-
-    def _look_for_findings(self, arm: PlannedArm, run_id: str, events: Iterable[Event]) -> None:
         judged = {event.episode: event for event in events if isinstance(event, EpisodeJudged)}
-        for key in judged.keys() - self.arm.outcomes.keys():
-            if judged[key].findings or judged[key].by_outcome:
-                texts = self._findings_in(arm, run_id, judged[key])
-                self.arm.findings += [f"{key}: {text}" for text in texts]
+        for key, event in judged.items():
+            is_new = key not in self.arm.outcomes
+            self._completed += is_new
+            self.arm.outcomes[key] = event.outcome
+            if event.findings or event.by_outcome or not (arm.is_control or event.world == "as_asked"):
+                compared = self._compared(arm, run_id, event)
+                self.arm.outcomes[key] = compared.episodes[0].outcome
+                if self._tell and is_new:
+                    self.arm.findings += [f"{key}: {finding.text}" for finding in compared.findings]
+        if any(isinstance(event, RunSealed) for event in events):  # the other processes had finished writing
+            self._sealed.add(run_id)
 
-    def _findings_in(self, arm: PlannedArm, run_id: str, judged: EpisodeJudged) -> Iterator[str]:
-        """The findings of an episode, without those that the control until now overrules."""
+    def _compared(self, arm: PlannedArm, run_id: str, judged: EpisodeJudged) -> RunJudgement:
+        """The episode as the control until now judges it."""
         identified = [
             (f"{run_id}/{id}", event)
             for id, event in self._saved.facts.new_events(run_id, 0)
@@ -228,5 +225,4 @@ class Watch:
         ]
         judgement = judge_identified(identified, {judged.episode: judged.from_history("", run_id)})
         facts = facts_of_one(facts_in(run_id, judgement, (), runs_code=False))
-        compared = judgement.by_control(by_control(self._saved.compared(arm, facts)))
-        yield from (finding.text for finding in compared.findings)
+        return judgement.by_control(by_control(self._saved.compared(arm, facts)))

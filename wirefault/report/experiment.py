@@ -27,14 +27,21 @@ _STYLES: Mapping[ExperimentVerdict, str] = {
 
 
 def arm_line(arm: ArmResult) -> Text:
+    """Return the arm's name and figures."""
+    return Text(f"{arm.name:<20} {arm_text(arm)}", style="bold magenta" if arm.failure else "")
+
+
+def arm_text(arm: ArmResult) -> str:
     """Return the arm's success and delivered faults, or why it failed."""
     if arm.failure:
-        return Text(f"{arm.name:<20} {one_line(arm.failure)}", style="bold magenta")
+        return one_line(arm.failure)
     success, faults = arm.measures["success_rate"].text, arm.measures["faults_delivered"].text
+    if arm.waits_for:
+        success = f"open until {arm.waits_for}"
     strikes = arm.measures[BUDGET_STRIKES]
     budgets = f", budget strikes {strikes.text}" if strikes.bounds and strikes.bounds.low else ""
     claims = f"; {arm.claims.text}" if arm.claims.n else ""
-    return Text(f"{arm.name:<20} success {success}, faults delivered {faults}{budgets}{claims}")
+    return f"success {success}, faults delivered {faults}{budgets}{claims}"
 
 
 def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping[str, Sequence[str]]) -> None:
@@ -136,7 +143,9 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
     table = new_table(*columns, text_columns=(0, 1, 7))
     table.columns[1].no_wrap = table.columns[7].no_wrap = False
     for effect in effects:
-        figures = (effect.planned, effect.drawn, effect.alone, effect.control, effect.struck)
+        control = f"{effect.control} of {effect.control_judged}"
+        faulted = f"{effect.struck} of {effect.struck_judged}"
+        figures = (effect.planned, effect.drawn, effect.alone, control, faulted)
         success = "unknown" if effect.success is None else difference_text(effect.success)
         left_out = f", {effect.open} without an outcome" if effect.open else ""
         table.add_row(Text(effect.arm), Text(effect.fault), *map(str, figures), Text(success + left_out))
@@ -144,8 +153,8 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
     console.print(table)
     console.print(
         Text(
-            "the episodes for which a fault was planned, as the control's shadows show it; where they are not"
-            " alone, other faults have a part in it",
+            "the episodes for which a fault was planned, as the control's shadows show it: successes of those"
+            " with an outcome; where they are not alone, other faults have a part in it",
             style="dim",
         )
     )

@@ -80,7 +80,7 @@ def smallest_set(of: SearchSource) -> ExperimentPlan:
 
 
 def quietly() -> RunControl:
-    return RunControl(Choice("embedded"), lambda _: None, lambda _: None)
+    return RunControl(Choice("embedded"), lambda _: None)
 
 
 @pytest.fixture(scope="module")
