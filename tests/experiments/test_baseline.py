@@ -22,7 +22,7 @@ from wirefault.experiments.baseline import (
     read_fail_on,
     write_baseline,
 )
-from wirefault.experiments.compare import compare, side_of
+from wirefault.experiments.compare import Side, compare, side_of
 from wirefault.history.judged_events import Outcome
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
@@ -130,6 +130,33 @@ def test_arm_without_outcomes_is_passed_over_unless_degradation_is_named(tmp_pat
     same = compare(side, side)
     assert gate(same, read_fail_on(None), [], []).word == "passed"
     assert gate(same, read_fail_on("degradation > 0 %"), [], []).word == "unknown"
+
+
+@pytest.mark.parametrize("count", [1, 20])
+@pytest.mark.parametrize("fail_on", [None, "new finding"])
+def test_duplicate_by_the_control_of_one_side_is_no_degradation(
+    tmp_path: Path, fail_on: str | None, count: int
+) -> None:
+    """Of two recordings of one event, an experiment alone has an outcome without an oracle."""
+    side = side_of(SavedRuns(tmp_path).run("run-1", "S" * count))
+    [(name, arm)] = side.arms.items()
+
+    def outcomes(outcome: Outcome, *, has_oracle: bool = False) -> Side:
+        judged: dict[str, Outcome | None] = dict.fromkeys(arm.outcomes, outcome)
+        return replace(side, arms={name: replace(arm, outcomes=judged, has_oracle=has_oracle)})
+
+    by_run, by_experiment = outcomes("unjudged"), outcomes("duplicate")
+    for first, second in ((by_run, by_experiment), (by_experiment, by_run), (by_experiment, by_experiment)):
+        assert gate(compare(first, second), read_fail_on(fail_on), [DOUBLED], [DOUBLED]).word == "passed"
+    # and a success that an oracle saw can be lost
+    succeeded = outcomes("success", has_oracle=True)
+    word = gate(compare(succeeded, by_experiment), read_fail_on(None), [DOUBLED], [DOUBLED]).word
+    assert word == ("failed" if count == 20 else "passed")  # one pair excludes nothing
+    open_ = gate(compare(succeeded, by_run), read_fail_on(None), [DOUBLED], [DOUBLED]).word
+    unread = outcomes("unjudged", has_oracle=True)
+    assert open_ == gate(compare(unread, by_experiment), read_fail_on(None), [], []).word == "unknown"
+    assert compare(by_experiment, by_run).change == "not worse"
+    assert gate(compare(by_run, by_experiment), read_fail_on("degradation > 0 %"), [], []).word == "unknown"
 
 
 def test_missing_arm_is_unknown(tmp_path: Path) -> None:

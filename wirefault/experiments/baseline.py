@@ -115,7 +115,7 @@ class FailOn:
     degradation: float | None = None
     new_findings: frozenset[Severity] = frozenset()
     needs_success: bool = True
-    """Whether an arm that no oracle judged is unknown; otherwise it is passed over."""
+    """Whether an arm that was not judged in the first is unknown; otherwise it is passed over."""
 
 
 def read_fail_on(text: str | None) -> FailOn:
@@ -204,7 +204,7 @@ def _degradations(
     failed, unknown = [], []
     for arm in comparison.arms:
         success, best, worst = arm.success, arm.best, arm.worst
-        if not (needs_success or arm.has_success):
+        if not arm.can_fall if arm.has_success else not needs_success:
             continue
         if success is None or best is None or worst is None:
             unknown.append(f"{arm.arm}: no episode has an outcome in both")

@@ -53,6 +53,8 @@ class ComparedArm:
     """Why it shows nothing about behaviour under faults, see ``judging.ending``."""
     unknown: str = ""
     """The part of it that is unknown, such as answers of an audit."""
+    has_oracle: bool = True
+    """Whether a prompt has an oracle; without one no episode is a success."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def _compared_arm(arm: RecordedArm) -> ComparedArm:
         assertions={each.statement: _with_figure(each.result) for each in arm.asserted},
         prompts={key: episode.prompt for key, episode in judged.items()},
         shows_nothing=shows_nothing(arm.summary),
+        has_oracle=bool(arm.summary.oracles),
     )
 
 
@@ -121,7 +124,10 @@ class ArmComparison:
     """The difference if each open episode favoured the second side."""
     worst: Difference | None
     has_success: bool
-    """Whether an oracle judged an episode of either side; a crash needs none."""
+    """Whether an episode of the first was judged, or of the second if the first has an oracle, too; a crash
+    needs none."""
+    can_fall: bool
+    """Whether an episode of the first succeeded, or may have: that takes an oracle."""
     paired: bool
     open: int
     unmatched: int
@@ -206,14 +212,22 @@ def _compared(name: str, first: ComparedArm, second: ComparedArm, error: float) 
     unfinished = "" if second.completed else "it did not run to its end"
     reasons = {"first": first.shows_nothing, "second": second.shows_nothing or second.unknown or unfinished}
     unknown = {side: why for side, why in reasons.items() if why}
+    whole = first.completed and second.completed and not unknown
+    has_success = any(map(_is_judged, first.outcomes.values())) or (
+        first.has_oracle and any(map(_is_judged, second.outcomes.values()))
+    )
+    can_fall = any(known or (known is None and first.has_oracle) for known in successes[0].values())
     return ArmComparison(
         arm=name,
         run_ids=(first.run_ids, second.run_ids),
-        change=_change(success, best, worst, whole=first.completed and second.completed and not unknown),
+        change="not worse"
+        if has_success and whole and not can_fall
+        else _change(success, best, worst, whole=whole),
         success=success,
         best=best,
         worst=worst,
-        has_success=any(_is_judged(outcome) for arm in (first, second) for outcome in arm.outcomes.values()),
+        has_success=has_success,
+        can_fall=can_fall,
         paired=paired,
         open=open_,
         unmatched=len(successes[0].keys() ^ successes[1].keys()) if paired else 0,

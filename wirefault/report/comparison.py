@@ -91,7 +91,7 @@ def comparison_sentences(arm: ArmComparison) -> Iterator[str]:
     for side, why in arm.unknown.items():
         yield f"the {side}: {why}"
     if not arm.has_success:
-        yield "success is not compared: no oracle judged an episode"
+        yield "success is not compared: no episode of the first was judged"
         return
     kind = "pairs" if arm.paired else "not paired, since they share no episode"
     if arm.success is None:
