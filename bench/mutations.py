@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tools.reach import PROGRAMS, REACH_ALL, ROOT, TESTS, graph, reached
+from tools.reach import ROOT, TABLE, TESTS, graph, reached
 
 FLIPPED = {ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.Gt: "<=", ast.LtE: ">", ast.GtE: "<"}
 DROPPED = (ast.Assign, ast.AugAssign, ast.Expr)
@@ -38,10 +38,10 @@ class Fault(NamedTuple):
 
 
 def _is_room(name: str) -> bool:
-    return name[:10] == "wirefault." and (ROOT / name.replace(".", "/")).is_dir()
+    return name[:10] == "wirefault." and "." not in name[10:] and (ROOT / name.replace(".", "/")).is_dir()
 
 
-ROOMS = sorted({*PROGRAMS, *(room for room in graph().modules if _is_room(room))} - REACH_ALL)
+ROOMS = sorted({*TABLE["programs"], *filter(_is_room, graph().modules)} - {*TABLE["all"]})
 
 
 def mutants(file: Path) -> Iterator[Fault]:

@@ -22,11 +22,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 from unittest.mock import patch
 
+import wirefault.cli.demo as _demo
+import wirefault.cli.exec as _exec
+import wirefault.cli.running as _running
 from tests.shared_imports import fork
 from tests.support import RUN_PATIENCE_S, required
-from wirefault.cli import demo as _demo
-from wirefault.cli import exec as _exec
-from wirefault.cli import running as _running
 from wirefault.cli.main import main as run_command_line
 from wirefault.core.interrupts import end_at_interrupt, end_quickly
 from wirefault.experiments import engine as local_engine

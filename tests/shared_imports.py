@@ -16,6 +16,7 @@ from functools import cache
 from typing import IO
 from unittest.mock import patch
 
+import wirefault
 from wirefault.lab import launcher
 from wirefault.lab import own_lab as demo
 from wirefault.lab.forking import ForkServer, forking
@@ -24,7 +25,7 @@ from wirefault.lab.run_document import RUN_PROCESS
 
 _PYTHONPATH = os.environ.get("PYTHONPATH")
 # the other programs are forked without LangChain: copying a page of memory costs microseconds
-_RUNS = ("wirefault", RUN_PROCESS, "tests.cli_process")
+_RUNS = (wirefault.__name__, RUN_PROCESS, f"{__package__}.cli_process")
 _IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS, *demo._TAP_IMPORTS)
 
 

@@ -1,8 +1,9 @@
 """Name the test files that the changes since the last full green run reach; none if that means all.
 
 A change of a room reaches the rooms that import it, the tests in their folders, each test that names one of
-them, and each that starts programs; tests with real clients, which take minutes, only if it reaches what
-these meet. Other changes reach the tests that name their top folder, or everything.
+them, and each that starts programs. A change of an upper room reaches the tests that run a command which
+imports the changed module. Other changes reach the tests that name their top folder, or everything. How tests
+name what they start is in tests/reach.toml.
 
     python -m tools.reach            print the files; on stderr, which and why
     python -m tools.reach --record   record that everything passed: in .ci/green, which clones have, if
@@ -12,6 +13,7 @@ these meet. Other changes reach the tests that name their top folder, or everyth
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -20,51 +22,48 @@ from subprocess import PIPE, CalledProcessError, check_output
 import grimp
 
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "tools").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
-TESTS = {str(file.relative_to(ROOT)) for file in SCRIPTS if file.match("test_*.py")}
-PROGRAMS = ("agent", "flask_tools", "proxy_manager")
-# started as processes, or loaded by name
-LOADED = {"wirefault.lab": [*PROGRAMS, "wirefault.model_server"], "wirefault.subjects": ["agent"]}
-# who names one may start every program; tests/conftest.py fails a test that starts one without that mark
-STARTS = "subprocess|Popen|fork|mark.slow"
-REACH_ALL = {"wirefault.core", "wirefault.history"}
-# what clients meet; that the gateway sends the same bytes is shown by tests/gateway/test_frozen_replies.py
-CLIENTS = {
-    r"tests/frameworks/": r"wirefault\.(gateway|subjects)\b|\b(bench|examples)\b|tests/frameworks/",
-    r"tests/faults/.*/test_(clients|requests)": r"wirefault\.(faults|dialects)\b|/(faults|dialects)/|_seen",
-    r"tests/toxiproxy/clients/": r"wirefault\.toxiproxy\b|/(toxiproxy|conformance)/|_seen",
-}
+TABLE = tomllib.loads((ROOT / "tests/reach.toml").read_text("utf-8"))
+FILES = [file for folder in ("tests", "tools", "bench") for file in (ROOT / folder).rglob("*.py")]
+SCRIPTS = {str(file.relative_to(ROOT)): file.read_text("utf-8") for file in FILES}
+TESTS = {script for script in SCRIPTS if "/test_" in script}
 MAX_COMMITS = 10
-_NAMES = re.compile(
-    rf"{STARTS}|(?<![.\w])(?:action|bench|docs|examples|experiments|tools)(?=[/\"'.]| import)|\.md\b"
-    rf"|\b(?:{'|'.join(PROGRAMS)})(?=\.[a-z]| import)|\bwirefault\.[a-z_]+|(?<=from )wirefault(?= import)"
-)
 
 
 class Everything(Exception):
     """Everything runs; the message has the reason."""
 
 
-def named_in(file: Path) -> Iterator[str]:
-    """The rooms, scripts and folders of texts that a script names."""
-    yield from _NAMES.findall(text := file.read_text(encoding="utf-8"))
-    for module, names in re.findall(r"\b((?:tests|tools|bench)(?:\.\w+)*)(?: import( \([^)]*\)| .*))?", text):
+def named_in(script: str) -> Iterator[str]:
+    """The rooms, modules, scripts and folders of texts that a script names."""
+    yield from re.findall(f"{TABLE['names']}|{TABLE['starts']}", SCRIPTS[script])
+    for module, names in re.findall(TABLE["scripts"], SCRIPTS[script]):
         yield from (re.sub(r"\W+", "/", f"{module} {one}".strip()) + ".py" for one in re.split(r"\W", names))
-    for folder in file.relative_to(ROOT).parents[:-2]:
+    for folder in Path(script).parents[:-2] if script in TESTS else ():
         yield from (f"{folder}/conftest.py", f"wirefault.{folder.name}", folder.name)
+
+
+def below(name: str, modules: set[str]) -> set[str]:
+    """The modules with this name or below it; else below the nearest name above it that has one."""
+    inner, parent = {each for each in modules if f"{each}.".startswith(f"{name}.")}, name.rpartition(".")[0]
+    return inner or (below(parent, modules) if parent not in ("", "wirefault") else set())
 
 
 @cache
 def graph() -> grimp.ImportGraph:
-    """What imports, names or starts what: rooms, files of tests, folders of texts."""
-    built = grimp.build_graph("wirefault", *PROGRAMS, cache_dir=None)
-    rooms = [*built.find_children("wirefault"), *PROGRAMS]
-    for room in rooms:
+    """What imports, names or starts what: rooms, modules of upper rooms, files of tests, folders of texts."""
+    built = grimp.build_graph("wirefault", *TABLE["programs"], cache_dir=None)
+    upper = {name for name in built.modules if re.match(TABLE["upper"], name)}
+    for room in (rooms := {*built.find_children("wirefault"), *TABLE["programs"]} - upper):
         built.squash_module(room)
-    scripts = {str(file.relative_to(ROOT)): [*named_in(file)] for file in SCRIPTS}
-    named = LOADED | dict.fromkeys(STARTS.split("|"), rooms) | scripts
-    for importer, imported in ((path, name) for path, names in named.items() for name in names):
-        built.add_import(importer=importer, imported=imported)
+    modules, started = built.modules, {*rooms, "wirefault.cli.run_process"} - {*TABLE["all"]}
+    named = TABLE["loaded"] | dict.fromkeys(TABLE["starts"].replace("\\", "").split("|"), started)
+    for importer, names in [*named.items(), *((script, named_in(script)) for script in SCRIPTS)]:
+        for imported in {each for name in names for each in below(name, modules) or {name}}:
+            built.add_import(importer=importer, imported=imported)
+    for script in SCRIPTS.keys() & built.find_downstream_modules("wirefault.cli.main"):
+        words, each = (re.findall(TABLE[key], SCRIPTS[script]) for key in ("command", "any_command"))
+        for command in upper if each else {f"wirefault.cli.{word}" for word in words} & {*modules, *named}:
+            built.add_import(importer=script, imported=command)
     return built
 
 
@@ -72,14 +71,16 @@ def reached(changed: Sequence[str]) -> set[str]:
     """Return the test files that changes of these files reach. Raises ``Everything``."""
     reach: set[str] = set()
     for path in changed:
-        name = re.sub(r"^[A-Z]+(?=\.md$)|(?<!^wirefault)/.*", "", path).replace("/", ".")
+        place = re.sub(r"\.py$|^[A-Z]+(?=\.md$)|/[^/]+(?<!\.py)$", "", path)
+        names = below(place.replace("/", "."), graph().modules)
         folder = re.match(r"tests/\w+/", path)
-        if not folder and (name in REACH_ALL or name not in graph().modules):
+        if not folder and (not names or names & {*TABLE["all"]}):
             raise Everything(f"{path} changed")
-        reach |= {path, *(test for test in TESTS if test.startswith(folder[0]))} if folder else {name}
+        reach |= {path, *(test for test in TESTS if test.startswith(folder[0]))} if folder else names
     reach |= {name for each in reach & graph().modules for name in graph().find_downstream_modules(each)}
     touched = " ".join([*changed, *(name for name in reach if "/" not in name)])
-    left_out = "|".join(tests for tests, what in CLIENTS.items() if not re.search(what, touched)) or "$"
+    clients = TABLE["clients"].items()
+    left_out = "|".join(tests for tests, what in clients if not re.search(what, touched)) or "$"
     return {name for name in reach & TESTS if not re.match(left_out, name)}
 
 

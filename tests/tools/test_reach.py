@@ -15,7 +15,7 @@ from tests.support import ROOT, share
 from tools import reach
 
 ROOMS = [f"wirefault.{file.parent.name}" for file in sorted(ROOT.glob("wirefault/*/__init__.py"))]
-ROOMS += reach.PROGRAMS
+ROOMS += reach.TABLE["programs"]
 # imports every module that other tests name, without a room
 PLANT = """
 import sys
@@ -31,11 +31,12 @@ for module in modules:
 """
 MODULE = re.compile(r"\bwirefault(?:\.\w+)+")
 RUNNING = [name for name in reach.graph().modules if re.match(r"(wirefault|\w+$)", name)]
-SELECTIVE = [room for room in ROOMS if room not in reach.REACH_ALL]
+SELECTIVE = [room for room in ROOMS if room not in reach.TABLE["all"]]
+UPPER = [room for room in SELECTIVE if re.match(reach.TABLE["upper"], room)]
 
 
 def test_modules_that_a_file_imports_from_the_tests_are_found():
-    named = [*reach.named_in(ROOT / "tests/compose/test_kill.py")]
+    named = [*reach.named_in("tests/compose/test_kill.py")]
     assert "from tests import commands" in text_of("tests/compose/test_kill.py")
     assert {"tests/commands.py", "tests/compose/engine.py", "tests/compose/conftest.py"} <= {*named}
 
@@ -48,7 +49,7 @@ def text_of(test: str) -> str:
 
 
 def has_clients(test: str) -> bool:
-    return any(re.match(tests, test) for tests in reach.CLIENTS)
+    return any(re.match(tests, test) for tests in reach.TABLE["clients"])
 
 
 def a_file(room: str) -> str:
@@ -58,8 +59,9 @@ def a_file(room: str) -> str:
 @pytest.mark.parametrize("room", SELECTIVE)
 def test_room_reaches_own_tests_and_those_of_importing_rooms(room):
     above = {room, *(name for name in RUNNING if room in reach.graph().find_upstream_modules(name))}
-    folders = tuple(f"tests/{name.rpartition('.')[2]}/" for name in above)
-    wanted = {test for test in reach.TESTS if test.startswith(folders) or "subprocess" in text_of(test)}
+    folders = tuple(f"tests/{name.split('.')[:2][-1]}/" for name in above)
+    wanted = {test for test in reach.TESTS if test.startswith(folders)}
+    wanted |= {test for test in reach.TESTS if room not in UPPER and "subprocess" in text_of(test)}
     assert {test for test in wanted if not has_clients(test)} <= reach.reached([a_file(room)])
 
 
@@ -79,6 +81,12 @@ def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
         ("tests/gateway/lab.py", "tests/gateway/test_bytes.py", "tests/stats/test_sequential.py"),
         ("docs/faults.md", "tests/project/test_docs.py", "tests/stats/test_sequential.py"),
         ("wirefault/memory/store.py", "tests/tools/test_reference.py", "tests/stats/test_sequential.py"),
+        ("wirefault/cli/exec.py", "tests/e2e/test_exec.py", "tests/e2e/test_outcomes.py"),
+        ("wirefault/report/page/write.py", "tests/e2e/test_exec.py", "tests/subjects/test_command.py"),
+        ("wirefault/report/console.py", "tests/e2e/test_outcomes.py", "tests/stats/test_sequential.py"),
+        ("wirefault/audit/questions/reads.py", "tests/audit/test_audit.py", "tests/gateway/test_process.py"),
+        ("wirefault/report/page/page.css", "tests/e2e/test_exec.py", "tests/subjects/test_command.py"),
+        ("wirefault/memory/store.py", "tests/e2e/test_pages.py", "tests/e2e/test_kill_subject.py"),
         ("README.md", "tests/e2e/test_pages.py", "tests/stats/test_sequential.py"),
         ("tests/stats/test_sequential.py", "tests/stats/test_sequential.py", "tests/gateway/test_bytes.py"),
     ],
