@@ -309,13 +309,10 @@ class Redaction:
         return _MEMBER.sub(hidden, text)
 
     def _query(self, query: str) -> str:
-        if not _may_name_secret(query):
-            return query
         parts = query.split("&")
         for place, part in enumerate(parts):
             name, equals, value = part.partition("=")
-            plain = unquote_plus(name)
-            if value and (plain.lower() == "key" or is_secret_name(plain)):
+            if value and _is_secret_parameter(name):
                 parts[place] = f"{name}{equals}{self.hide(unquote_plus(value))}"
         return "&".join(parts)
 
@@ -359,21 +356,20 @@ class Redaction:
         return f"{scheme}://{login}{at}{host}{self.target(slash + target) if slash else ''}"
 
 
-def _may_name_secret(query: str) -> bool:
-    return "%" in query or _HINTS.search(query) is not None
-
-
 def credential_in_query(target: str) -> str:
     """Return the first credential in a target's query, decoded; signatures do not count. Empty for none."""
-    query = target.partition("?")[2]
-    if not query or not _may_name_secret(query):
-        return ""
-    for part in query.split("&"):
+    for part in target.partition("?")[2].split("&"):
         name, _, value = part.partition("=")
-        plain = unquote_plus(name)
-        if value and not is_signature_name(plain) and (plain.lower() == "key" or is_secret_name(plain)):
+        if value and _is_secret_parameter(name) and not is_signature_name(unquote_plus(name)):
             return unquote_plus(value)
     return ""
+
+
+@lru_cache(1024)
+def _is_secret_parameter(name: str) -> bool:
+    """Return whether a parameter of a query has a secret as its value; ``name`` is encoded."""
+    plain = unquote_plus(name)
+    return plain.lower() == "key" or is_secret_name(plain)
 
 
 def _spellings(value: str) -> Sequence[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from tests.faults.planned_errors import plan_error
 from wirefault.dialects.http import Reply, Request
@@ -138,7 +139,7 @@ def test_unknown_session_faults_only_existing_sessions(nth):
     def call(number, session):
         request = Request(method="POST", target="/mcp", headers=(("Mcp-Session-Id", session),))
         more = {"message": "tools/call", "read": lambda: request}
-        return bool(met_ids(made, arrive(number, link="mcp", method="POST")._replace(**more)))
+        return bool(met_ids(made, structs.replace(arrive(number, link="mcp", method="POST"), **more)))
 
     passed = [call(number, "s1") for number in range(1, nth)]
     assert passed == [False] * (nth - 1)
@@ -173,7 +174,7 @@ def test_tool_is_selected_in_functions_and_mcp(links, pattern, tool, chosen, is_
         body = json.dumps({"method": "tools/call", "params": {"name": tool}}).encode()
         request = Request(method="POST", target="/mcp", body=body)
         more = {"message": "tools/call", "read": lambda: request}
-        result = made.match(arrive(link="mcp", method="POST")._replace(**more))
+        result = made.match(structs.replace(arrive(link="mcp", method="POST"), **more))
         assert result.eligible == (["truncate"] if chosen else ())
         assert not result.met  # the function's call was the first
 
@@ -187,7 +188,7 @@ def test_restarted_server_accepts_new_sessions():
     def acts(number, session):
         request = Request(method="POST", target="/mcp", headers=(("Mcp-Session-Id", session),), body=body)
         more = {"message": "tools/call", "read": lambda: request}
-        [(entry, tried)] = made.match(arrive(number, link="mcp", method="POST")._replace(**more)).met
+        [(entry, tried)] = made.match(structs.replace(arrive(number, link="mcp", method="POST"), **more)).met
         return entry.fault.act(tried) is not None
 
     assert acts(1, "s1")  # it dies

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from wirefault.core.identity import KeyedDraws, draw
 from wirefault.dialects import Dialect
 from wirefault.dialects.http import Reply, Request
@@ -25,7 +27,7 @@ _Session = tuple[str, str | None]  # link and id
 _Met = list[tuple[ArmedEntry, Try]]  # with the try as the entry's fault sees it
 
 
-class IncomingTry(NamedTuple):
+class IncomingTry(Struct, frozen=True):
     """A try as the gateway identified it. ``elapsed_s``: seconds since the run's start.
 
     ``read`` returns the request as faults see it, and is called only if a fault needs it. ``message``: on an

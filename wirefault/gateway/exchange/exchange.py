@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from wirefault.core.identity import fingerprint
 from wirefault.dialects import Dialect
@@ -35,8 +36,7 @@ SENDS_HEADER, WRITES_HEADER, WAITED_HEADER = "tool-sends", "tool-writes", "tool-
 MAX_FINGERPRINTED = 256 * 1024
 
 
-@dataclass(slots=True)
-class Decision:
+class Decision(Struct):
     """Faults that a request meets, and further results of their decision; the plan has their acts."""
 
     eligible: Sequence[str] = ()
