@@ -358,6 +358,17 @@ class EpisodeTrace:
         keeps_all = any(toxic.kind == "timeout" and toxic.stream == "downstream" for toxic in toxics)
         return True if keeps_all and not self._toxics_changed else None
 
+    def held_back_s(self, request: Request) -> float:
+        """The least time for which a toxic delays each reply on the request's link; 0 without one."""
+        armed = (toxic for each in self.armed if each.attempt == request.attempt for toxic in each.toxics)
+        delays = (
+            toxic.attributes["latency"] - toxic.attributes.get("jitter", 0)
+            for toxic in armed
+            if (toxic.link, toxic.name) == (request.link_name, "wirefault_latency_downstream")
+            and toxic.lasts_attempt
+        )
+        return 0.0 if self._toxics_changed else max(delays, default=0) / 1000
+
     @cached_property
     def _toxics_changed(self) -> bool:
         """Whether the manager changed toxics within an attempt."""

@@ -88,6 +88,26 @@ def test_reply_lost_by_toxic():
     assert len(write_repeated(armed(timeout("shop")), request(status=201), AGAIN)) == 1
 
 
+@pytest.mark.parametrize(
+    ("late", "pause_s", "severities"),
+    [
+        (latency("shop", "downstream", 500), 0.4, ["risky"]),
+        (latency("shop", "downstream", 500), 0.5, []),  # the reply may have arrived before
+        (latency("shop", "downstream", 500, jitter=100), 0.4, []),
+        (latency("shop", "upstream", 500), 0.4, []),  # it delays requests, whose replies arrive at once
+        (latency("crm", "downstream", 500), 0.4, []),
+        (replace(latency("shop", "downstream", 500), seconds=1.0), 0.4, []),
+    ],
+)
+def test_write_sent_again_before_a_latency_let_its_reply_through(late, pause_s, severities):
+    findings = rule_findings(WRITE_REPEATED, armed(late), request(status=201), request(pause_s, status=201))
+    assert [finding.severity for finding in findings] == severities
+    assert not findings or findings[0].text == (
+        "POST /orders was sent again 390 ms after it, before a latency of 500 ms let its reply through;"
+        " both were executed, with no Idempotency-Key"
+    )
+
+
 def test_undeclared_write():
     post = {"link": "crm", "target": "/notes"}
     assert len(write_repeated(lost(**post), request(0.4, **post), links=Links([CRM]))) == 1

@@ -23,6 +23,7 @@ from wirefault.judging.writes import Write, sent_at_once, writes_in
 MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
 _CHANGES_NOTHING = ", and by HTTP's definition the second changes nothing more"
 _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
+_MARGIN_S = 0.05  # of the gateway's time at the end of a reply
 _PREPARING_CALL = re.compile(
     r"(?:^|[/_.: -])(?:search|query|queries|find|lookup|list|get|read|fetch|graphql|validate|preview|quote"
     r"|estimate|calculate|count|embeddings?|rerank|translate|classify|log|logs|events?|metrics|audit)(?![a-z])"
@@ -92,6 +93,8 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             return _after_kill(first, again, killed)
         if first.fate == "maybe":
             continue  # the caller saw an error from the upstream
+        if first is previous and (delay_s := _held_back_s(trace, first, again)) and not again.repeatable:
+            return _before_late_reply(first, again, delay_s)
         # without a failure between these two, ``following`` is a second write and ``again`` is a try of it
         failure = _failure_between(trace, first, following)
         if failure is None and (lost := _unanswered(trace, group, place)) and not _share_key(lost, again):
@@ -188,6 +191,21 @@ def _after_kill(first: Write, again: Write, killed: Identified[SubjectKilled]) -
     text = f"{first.name} {after} and resumed; {done}, {_keys(again)}"
     severity: Severity = "harmful" if again.fate == "executed" else "risky"
     return Observation(text, (*_ids(first, again), killed.id), severity)
+
+
+def _held_back_s(trace: EpisodeTrace, first: Write, again: Write) -> float:
+    """The latency by which the first reply cannot have reached the caller before the second; 0 if it can."""
+    delay_s = trace.held_back_s(first.seen)
+    is_late = first.seen.reply_lost is None and again.seen.start + _MARGIN_S < first.seen.end + delay_s
+    return delay_s if is_late else 0.0
+
+
+def _before_late_reply(first: Write, again: Write, delay_s: float) -> Observation:
+    """Report a write that was sent again while a toxic held its reply back: retried, or planned twice."""
+    late = f"before a latency of {span_in_words(delay_s)} let its reply through"
+    done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
+    text = f"{first.name} was sent again {_gap(first, again)} after it, {late}; {done}, {_keys(again)}"
+    return Observation(text, _ids(first, again), "risky")
 
 
 def _by(trace: EpisodeTrace, before: Write, again: Write) -> str:
@@ -302,7 +320,8 @@ WRITE_REPEATED = Rule(
         "key by which the upstream could recognize the repetition. Either the first reply did not reach the "
         "caller, or the first was executed, and the caller got an error for it or another request failed "
         "before the repetition. The finding is `harmful` if both were executed, `risky` if one of them may "
-        "not have been or equal calls were in progress at the same time, so that it may be planned, and a "
+        "not have been or equal calls were in progress at the same time, so that it may be planned (also if "
+        "it was sent again before a toxic's latency can have let the first reply through), and a "
         "`note` for PUT and DELETE, which HTTP allows to be repeated (nothing if only "
         "another request failed). Two calls are the same if they have the same method, path and body, apart "
         "from generated "
@@ -319,7 +338,7 @@ WRITE_REPEATED = Rule(
         "MCP tool: an error)",
         "the first reply reached the caller and nothing failed after it",
         "it is unknown whether the first reply reached the caller: a toxic that may cut replies was armed, "
-        "and the subject does not record its calls",
+        "and the subject does not record its calls; a latency shows it, if it was longer than the pause",
         "a model saw the first result and replied in between: it may have decided to repeat the write",
         "the reply was lost, a read on that link succeeded in between, and one of the two may not have been "
         "executed",
