@@ -77,15 +77,24 @@ def calls_in(
 
     ``whole``: whether it is known for every request that it failed, or did not.
     """
-    groups: defaultdict[object, list[Request]] = defaultdict(list)
-    for request in trace.requests:
-        groups[request.same or id(request)].append(request)
-    chains = [chain for group in groups.values() for chain in _chains(group)]
+    chains = _all_chains(trace)
     return (
         tuple(map(_call, chains)),
         _failed_calls(trace, chains, whole=whole),
         _failed_tries(trace.requests, prices, whole=whole),
     )
+
+
+def logical_calls(trace: EpisodeTrace) -> tuple[LogicalCall, ...]:
+    """The logical calls of an episode alone."""
+    return tuple(map(_call, _all_chains(trace)))
+
+
+def _all_chains(trace: EpisodeTrace) -> list[Sequence[Request]]:
+    groups: defaultdict[object, list[Request]] = defaultdict(list)
+    for request in trace.requests:
+        groups[request.same or id(request)].append(request)
+    return [chain for group in groups.values() for chain in _chains(group)]
 
 
 def _chains(group: Iterable[Request]) -> Iterator[Sequence[Request]]:

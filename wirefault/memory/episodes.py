@@ -9,7 +9,7 @@ from typing import Literal
 
 from wirefault.audit.calls import Call
 from wirefault.audit.calls import calls_in as audited_calls
-from wirefault.experiments.logical_calls import LogicalCall, calls_in
+from wirefault.experiments.logical_calls import LogicalCall, logical_calls
 from wirefault.experiments.outages import OutageEnd, operation_of, outages_in
 from wirefault.faults.sets.conditions import FaultSetError
 from wirefault.faults.sets.presets import read_canonical
@@ -152,7 +152,7 @@ def remembered_episodes(
             twin_arm=twin_arm,
             faults=tuple(_faults(episode, models, planned)),
             uncertain=any(_is_uncertain(record) for record in judged.faults),
-            used=_used(calls_in(trace, {}, whole=True)[0], models),
+            used=_used(logical_calls(trace), models),
             findings=tuple(_remembered(each, trace, models) for each in findings if each.severity != "note"),
             outages=tuple(
                 RememberedOutage(

@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from wirefault.dialects.json_values import as_object, parsed
@@ -156,6 +157,7 @@ def _other_calls(trace: EpisodeTrace) -> Iterator[str]:
             yield masked(f"{request.name} of {request.link_name}")
 
 
+@lru_cache(maxsize=1024)  # the episodes of a run have many of these texts in common
 def masked(text: str) -> str:
     """Mask the numbers and ids in a text."""
     return " ".join(_MASKED.sub(lambda match: match[1] or "#", text).split())
