@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -103,7 +103,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON data, with all fields."""
-        return {name: _as_json(getattr(self, name)) for name in self.__struct_fields__}
+        return dict(as_json(self))
 
 
 class BaseEvent(Record, frozen=True, tag_field="event"):
@@ -115,11 +115,16 @@ class BaseEvent(Record, frozen=True, tag_field="event"):
         return str(self.__struct_config__.tag)
 
 
-def _as_json(value: Any) -> Any:
-    if isinstance(value, Record):
-        return value.as_json()
+def as_json(value: Any) -> Any:
+    """Return a value as JSON data; structs and dataclasses have all of their fields."""
+    if isinstance(value, Struct):
+        return {name: as_json(getattr(value, name)) for name in value.__struct_fields__}
+    if is_dataclass(value):
+        return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: as_json(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(each) for each in value]
+        return [as_json(each) for each in value]
     return to_builtins(value)
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-
-from msgspec import structs
 
 from wirefault.history.events import (
     LAB_MODEL,
@@ -26,6 +24,7 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.judged_events import Finding, Outcome
+from wirefault.history.lines import as_json
 from wirefault.judging.account import FaultAccount, nothing_known
 from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.judge import ByControl, RunJudgement, judge_run
@@ -169,28 +168,9 @@ class Summary:
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object; unknown values are null."""
-        whole = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return whole | {
-            "settings": dict(self.settings),
-            "links": [structs.asdict(link) for link in self.links],
-            "episodes": [_episode(judgement) for judgement in self.episodes],
-            "prompts_source": asdict(self.prompts_source),
-            "claims": asdict(self.claims),
-            "success": asdict(self.success),
-            "first_attempt": asdict(self.first_attempt),
-            "exposed": asdict(self.exposed),
-            "touched": asdict(self.touched),
-            "unexposed": asdict(self.unexposed),
-            "faults": [asdict(row) for row in self.faults],
-            "latency_ms": {link: asdict(latency) for link, latency in self.latency_ms.items()},
-            "model_usage": asdict(self.model_usage),
-            "went_past": [structs.asdict(past) for past in self.went_past],
-            "findings": [finding.as_json() for finding in self.findings],
-            "never_called": [structs.asdict(name) for name in self.never_called],
-            "recoveries": {strategy: asdict(count) for strategy, count in self.recoveries.items()},
-            "kills": [asdict(point) for point in self.kills],
-            "reproducible": self.reproducible,
-        }
+        episodes = [_episode(judgement) for judgement in self.episodes]
+        whole: dict[str, Any] = as_json(replace(self, episodes=[]))
+        return whole | {"episodes": episodes, "reproducible": self.reproducible}
 
 
 def summarise(
