@@ -468,7 +468,7 @@ def _from(known: float, is_open: bool) -> Bounds:
 
 
 def _reached(arm: ArmFacts) -> list[EpisodeFacts]:
-    return [episode for episode in arm.valid.episodes if episode.deliveries[True]]
+    return [episode for episode in arm.valid.episodes if episode.delivered()]
 
 
 def _keys(values: Mapping[str, Truth], wanted: Truth) -> tuple[str, ...]:

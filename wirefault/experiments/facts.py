@@ -6,7 +6,7 @@ They are small: only one run of an arm has to be in memory at a time. They are w
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -141,10 +141,9 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     def episode(self) -> str:
         return self.judged.episode
 
-    @property
-    def deliveries(self) -> Counter[bool | None]:
-        """The number of its faults by whether they were delivered; None: unknown."""
-        return Counter(fault.delivered for fault in self.judged.faults if fault.source != "budget")
+    def delivered(self, known: bool | None = True) -> int:
+        """The number of its faults that were delivered; for None, of those of which that is unknown."""
+        return sum([fault.delivered is known and fault.source != "budget" for fault in self.judged.faults])
 
     @property
     def findings(self) -> Sequence[Finding]:

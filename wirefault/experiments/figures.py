@@ -315,7 +315,7 @@ _ROWS = (
         "faults_delivered",
         "faults that reached their target",
         by.Sum(of_run=True, shows_episodes=False),
-        lambda episode: (episode.deliveries[True], None in episode.deliveries),
+        lambda episode: (episode.delivered(), episode.delivered(None) > 0),
         better="",
         of_one=of.faults_delivered,
         needs="for toxics, a subject that records its tries, or the ingress",

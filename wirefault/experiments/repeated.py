@@ -84,7 +84,7 @@ def asserted_by_control(entry: AssertionEntry, episode: EpisodeFacts, place: int
 
 
 def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:
-    if episode.judged.outcome == "invalid" or episode.conduct is None or not episode.deliveries[True]:
+    if episode.judged.outcome == "invalid" or episode.conduct is None or not episode.delivered():
         return episode
     calm = [other.conduct for control in controls for other in _of_prompt(episode, control) if other.conduct]
     findings = tuple(
