@@ -105,6 +105,9 @@ EVENTS = {
 
 USUAL = {"world": "not_applicable", "claim": "done", "value": "not_applicable", "attempts": 1}
 
+# of faults and toxics: left out by versions whose events are structs
+USUAL_OF_PART = {"content": False, "why_not": None, "entry": ""}
+
 
 class Shop(BaseHTTPRequestHandler):
     """A shop that takes orders by POST and numbers them."""
@@ -153,13 +156,17 @@ def rows_of(file: Path) -> Iterator[dict[str, Any]]:
         row = {key: value for key, value in row.items() if value != USUAL.get(key)}
         if row.get("first_attempt_outcome") == row.get("outcome"):
             row.pop("first_attempt_outcome", None)
-        row["faults"] = [
-            {key: fault[key] for key in FAULT_FACTS if key in fault} for fault in event.get("faults", [])
-        ]
-        row["toxics"] = [
-            {key: toxic[key] for key in TOXIC_FACTS if key in toxic} for toxic in event.get("toxics", [])
-        ]
+        row["faults"] = [facts_of_part(fault, FAULT_FACTS) for fault in event.get("faults", [])]
+        row["toxics"] = [facts_of_part(toxic, TOXIC_FACTS) for toxic in event.get("toxics", [])]
         yield row
+
+
+def facts_of_part(part: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """Return the facts of a fault or a toxic; the stage that it reached says whether it was injected."""
+    facts = {
+        name: part[name] for name in names if name in part and part[name] != USUAL_OF_PART.get(name, ...)
+    }
+    return facts if "stage" not in facts else {name: facts[name] for name in facts if name != "injected"}
 
 
 def verdict_of(verdict: dict[str, Any]) -> dict[str, Any]:
