@@ -24,6 +24,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.shared_imports import shared_imports
 from tests.support import ROOT
 from wirefault import Experiment, tool
 from wirefault.core.errors import InputError
@@ -77,8 +78,10 @@ def shop() -> Iterator[Shop]:
 
 
 @pytest.fixture(autouse=True)
-def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
+    with shared_imports():
+        yield
 
 
 def quiet(_: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import requests
 
+from tests.shared_imports import shared_imports
 from tests.support import ROOT, until
 from wirefault import Wrapper
 from wirefault.core.errors import InputError
@@ -50,6 +51,12 @@ class Crew:
 
     def kickoff(self, inputs: dict[str, str]) -> str:
         return self.tool.run(inputs["item"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _shared_imports() -> Iterator[None]:
+    with shared_imports():
+        yield
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from typing import Any
 import requests
 
 from tests.gateway.lab import dial
+from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S
 from tests.upstream import read_head
 from wirefault.core.sockets import Address
@@ -109,7 +110,7 @@ def ingress_lab(
     data = {"intercept": dict(intercept or {}), "links": dict(links or {})}
     wiring = build_wiring(SpecFile("test", data), folder)
     configuration = load_configuration({**os.environ, **places, **(environ or {})}, wiring=wiring)
-    with Lab(configuration, Choice("embedded")) as lab:
+    with shared_imports(), Lab(configuration, Choice("embedded")) as lab:
         yield IngressLab(lab, folder / "state" / "state.db", folder / "logs")
 
 
