@@ -109,7 +109,8 @@ def test_callable_failure_is_crash_and_process_recovers(
 ) -> None:
     with wired.subject("{python: 'my_agent:badly'}") as subject:
         pid = int(subject("hello", wired.context()).response)
-        result = subject(prompt, wired.context(2, attempt_time=1))
+        limit = {"attempt_time": 1} if ended_by == "limit" else {}  # others may need longer
+        result = subject(prompt, wired.context(2, **limit))
         assert (result.ended_by, result.error_type) == (ended_by, error_type)
         assert error in str(result.error)
         assert result.error_class == (
