@@ -35,6 +35,9 @@ def test_labelled_answers_are_read():
         ("Order 3 jars of honey.", "I placed 3 jars of honey in your cart.", "unclear"),
         ("Order 3 jars of honey.", "Done. I found three shops that sell honey.", "unclear"),
         ("Order honey and tell Bob.", "I've ordered the honey.", "unclear"),
+        ("Deny request 7.", "The order could not be placed.", "unclear"),
+        ("deny", "The order could not be placed.", "failed"),  # the name of a mode, as in exec -- agent deny
+        ("", "The order could not be placed.", "failed"),
         ("Order honey and tell Bob.", "I could not tell Bob.", "unclear"),
         ("Cancel order 7.", "Order 8 has been cancelled.", "unclear"),
         ("Cancel order 7.", "Order 7 was already cancelled.", "unclear"),
