@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -177,6 +178,18 @@ def test_half_an_answer_over_a_websocket(
 ) -> None:
     faults = fault("ws_cut", **{"with": {"type": last}})
     assert_ends(tmp_path, faults, ["half_answer.py", websocket_url, path], 1, ["risky open_stream"], text)
+
+
+def test_client_over_stdio_that_gives_up_and_calls_again(tmp_path: Path) -> None:
+    """Nothing closes when it gives up: only its next call shows that."""
+    server, agent = ([sys.executable, str(AGENTS / f"{n}_over_stdio.py")] for n in ("shop", "gives_up"))
+    wiring = {"links": {"shop": {"mcp": {"command": server}}}, "subject": {"command": [*agent, "{prompt}"]}}
+    (tmp_path / "wirefault.yaml").write_text(json.dumps(wiring), "utf-8")
+    faults = json.dumps(fault("late_response", only={"tool": "order"}, when=FIRST))
+    done = wirefault(tmp_path, environ_in(tmp_path), "run", "--prompt", "tea", "--faults", faults)
+    output = " ".join(done.stdout.split())
+    assert done.returncode == 1, done.stderr
+    assert re.search("harmful 1 order was sent again 2.* after the first, still without an answer", output)
 
 
 def assert_ends(

@@ -6,8 +6,9 @@ gateway, there is only the caller's. ``trace`` joins them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
 from typing import Literal
@@ -96,6 +97,7 @@ class Request:
     tls: Literal["", "fresh", "kept"] = ""  # the connection's TLS, if the gateway has no record
     read_only_tools: frozenset[str] = frozenset()  # those that the MCP server of the link annotates so
     within: tuple[Request, ...] = ()  # of a function: the requests that began while it ran
+    given_up: float | None = None  # when its caller sent it again, still without an answer
 
     @property
     def attempt(self) -> int:
@@ -157,6 +159,8 @@ class Request:
                 return self.caller_record.t
         assert self.exchange is not None
         exchange = self.exchange
+        if self.given_up is not None:
+            return self.given_up
         return exchange.start + (exchange.left_ms if exchange.left_ms else exchange.ms) / 1000
 
     def began_after(self, first: Request) -> bool:
@@ -257,19 +261,24 @@ class Request:
         if self.caller_record is not None:
             return error_kind(self.caller_record.error) in ("timeout", "refused", "closed", "reset")
         assert self.exchange is not None
-        if self.exchange.client_left or not self.exchange.reply_complete:
+        if self.client_left or not self.exchange.reply_complete:
             return True
         return self.replies_are_lost
 
     @property
     def client_left(self) -> bool:
         """Whether its connection ended before the reply was complete, which the gateway learns late."""
-        return self.exchange is not None and self.exchange.client_left
+        return self.given_up is not None or (self.exchange is not None and self.exchange.client_left)
 
     @property
     def client_gave_up(self) -> bool:
         """Whether the client itself left before the reply was complete: no toxic ended its connection."""
         return self.client_left and self.replies_are_lost is False
+
+    @property
+    def may_be_awaited(self) -> bool:
+        """Whether its connection stays open although its caller sent it again: it may still wait for both."""
+        return self.given_up is not None and not (self.link is not None and self.link.is_stdio)
 
     @property
     def status(self) -> int | None:
@@ -339,6 +348,41 @@ class Request:
         record = self.exchange or self.caller_record
         assert record is not None
         return record
+
+
+# equal calls that are planned for the same time are sent together
+_PATIENCE_S = 1.0
+
+
+def with_given_up(requests: Sequence[Request]) -> Sequence[Request]:
+    """Note for each request, by start, when its caller gave up on it without closing its connection.
+
+    A client over stdio has nothing to close, and a promise or a thread that nobody waits for any more keeps a
+    connection open. There, the same request again, at least 1 s later, shows it: over stdio always, over
+    HTTP if a fault kept the reply back.
+    """
+    later: defaultdict[SameKey, list[Request]] = defaultdict(list)
+    noted = list(requests)
+    for place in reversed(range(len(noted))):
+        request = noted[place]
+        if request.same is None or request.caller_record is not None:
+            continue
+        if _may_be_given_up(request):
+            times = (each.start for each in reversed(later[request.same]))
+            again = next((start for start in times if start >= request.start + _PATIENCE_S), request.end)
+            if again < request.end - _LEFT_S:
+                noted[place] = replace(request, given_up=again)
+        later[request.same].append(request)
+    return noted
+
+
+def _may_be_given_up(request: Request) -> bool:
+    exchange = request.exchange
+    if exchange is None or request.is_of_function:
+        return False
+    if request.link is not None and request.link.is_stdio:
+        return True
+    return any(fault.delay_ms or not exchange.reply_complete for fault in request.injected)
 
 
 _REFUSED_FOR_NOW = (429, 503)

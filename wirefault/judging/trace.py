@@ -31,7 +31,14 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.reader import bare_id, with_ids
-from wirefault.judging.requests import CallerRecord, Request, SameKey, asks_model_again, record_key
+from wirefault.judging.requests import (
+    CallerRecord,
+    Request,
+    SameKey,
+    asks_model_again,
+    record_key,
+    with_given_up,
+)
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
 from wirefault.wiring.links import Link, Links, lab_links
@@ -174,7 +181,7 @@ class EpisodeTrace:
         """By start."""
         if self.selected is not None:
             return self.selected
-        return sorted(self._joined, key=lambda request: request.start)
+        return with_given_up(sorted(self._joined, key=lambda request: request.start))
 
     def requests_in(self, evidence: Iterable[str]) -> list[Request]:
         """The requests with an event in the evidence, whose ids may begin with the run's name, by start."""

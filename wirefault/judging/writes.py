@@ -67,7 +67,8 @@ def sent_at_once(equal: Sequence[Write]) -> bool:
     """Whether some of these writes, by start, were in progress at the same time: such calls are planned."""
     last = equal[0].seen
     for write in equal:
-        if write.seen is not last and not last.client_left and not write.seen.began_after(last):
+        over = last.client_left or write.seen.began_after(last)
+        if write.seen is not last and (last.may_be_awaited or not over):
             return True
         last = max(last, write.seen, key=lambda request: request.end)
     return False

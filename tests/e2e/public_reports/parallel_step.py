@@ -15,7 +15,10 @@ async def main():
     async with httpx.AsyncClient(timeout=30) as client:
         for _ in range(3):
             try:
-                await asyncio.gather(call(client, "POST", "/orders"), call(client, "PUT", "/notes"))
+                calls = call(client, "POST", "/orders"), call(client, "PUT", "/notes")
+                for result in await asyncio.gather(*calls, return_exceptions=True):
+                    if result is not None:
+                        raise result
                 print("ordered and noted")
                 return
             except httpx.HTTPError as error:

@@ -133,6 +133,12 @@ def test_tries_without_pause_are_a_storm() -> None:
     assert texts == ["POST /orders was sent 5 times in a row after failures, with pauses of at most 20 ms"]
 
 
+def test_storm_that_a_pause_splits_is_one_finding() -> None:
+    later = [2 + 0.02 * n for n in range(6)]
+    [text] = observed(RETRY_STORM, *down(0, 0.02, 0.04, 0.06, 0.08, *later))
+    assert text.startswith("POST /orders was sent 6 times in a row")
+
+
 @pytest.mark.parametrize(
     "tries",
     [

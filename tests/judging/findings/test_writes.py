@@ -1,4 +1,4 @@
-"""Writes repeated after a lost reply, and failed writes reported as done."""
+"""Writes repeated after a lost reply or another failure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ import pytest
 from tests.judging.findings.traced import CRM, SHOP, lost, model_request, observed, request, rule_findings
 from tests.judging.oracle.histories import (
     armed,
-    ended,
     exchange,
     fault_met,
     latency,
     message_sent,
-    started,
     timeout,
     tried,
     world,
 )
 from tests.support import replace
 from wirefault.history.events import SubjectKilled
-from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
+from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.wiring.links import Link, Links, lab_links
 
 GAVE = {"upstream_status": 201}
@@ -281,6 +279,43 @@ def test_failure_counts_from_the_start_of_the_first_request():
     ]
 
 
+def test_step_is_repeated_although_its_write_is_still_in_progress():
+    """A slow upstream does not make it another event."""
+    order, again = request(0, seconds=0.9, status=201), request(0.4, status=201)
+    notes = [
+        request(at, "/notes/1", method="PUT", status=status, fingerprint="note")
+        for at, status in ((0.05, 500), (0.41, 200))
+    ]
+    [finding] = rule_findings(WRITE_REPEATED, order, again, *notes)
+    assert "again 400 ms after the first, before its answer, because PUT /notes/1 failed" in finding.text
+    assert finding.severity == "risky" and "may be planned" in finding.text
+    assert write_repeated(order, again, notes[0]) == []
+
+
+STDIO = Links([Link("shop", "stdio", "mcp", command=("shop",))])
+HANGS = {"seconds": 9, "faults": [fault_met(kind="hang", evidence=GAVE)]}
+DELAYED = {"seconds": 9, "faults": [replace(fault_met(kind="delay", evidence=GAVE), delay_ms=8000.0)]}
+
+
+@pytest.mark.parametrize("held", [HANGS | {"complete": (True, False), "client_left": True}, DELAYED])
+def test_client_that_gave_up_without_closing_its_connection(held):
+    call = CALL | {"tool_answer": "result", "status": 200}
+    calls = [request(0, **call | held), request(4, **call)]
+    [finding] = rule_findings(WRITE_REPEATED, *calls, links=STDIO)
+    assert finding.text == (
+        "add_order was sent again 4 s after the first, still without an answer, by the client; both were"
+        " executed, with no Idempotency-Key"
+    )
+    assert finding.severity == "harmful"
+    [finding] = rule_findings(WRITE_REPEATED, *calls, links=SERVER)
+    assert finding.severity == "risky" and "may be planned" in finding.text
+    assert write_repeated(calls[0], request(0.3, **call), links=STDIO) == []
+
+
+def test_slow_server_over_http_may_still_be_awaited():
+    assert write_repeated(request(0, seconds=9, status=201), request(4, status=201)) == []
+
+
 def test_repetitions_of_one_write_are_one_finding():
     [text] = write_repeated(lost(), lost(0.4), lost(0.8), request(1.2, status=201))
     assert text.endswith("; it was executed 4 times in total")
@@ -413,114 +448,3 @@ def test_link_without_declared_writes_has_none():
     silent = Links([Link("crm", "https://crm.example.net", writes_declared=True)])
     post = {"link": "crm", "target": "/notes"}
     assert write_repeated(lost(**post), request(0.4, **post), links=silent) == []
-
-
-REFUSED = request(status=422)
-ERROR = '{"error": {"code": "sold_out", "message": "nothing left"}}'
-DONE = ended()
-
-
-def error_as_result(*events):
-    return observed(ERROR_AS_RESULT, *events)
-
-
-def test_done_after_refused_write():
-    assert error_as_result(REFUSED, request(1, status=503, forwarded=False), DONE) == [
-        "the answer says done, but POST /orders was sent twice and never executed: 422, 503"
-    ]
-
-
-def test_done_after_lost_refusal():
-    assert "422, its reply was lost" in error_as_result(REFUSED, lost(1, status=422), DONE)[0]
-
-
-def test_done_after_error_in_200():
-    assert "a 200 with an error in it" in error_as_result(request(reply_body=ERROR), DONE)[0]
-
-
-def test_done_after_injected_refusal_in_200():
-    refusal = '{"error": "insufficient stock"}'
-    struck = {"fault": fault_met("status", 200), "reply_body": refusal}
-    assert "a 200 with an error in it" in error_as_result(request(**struck), DONE)[0]
-    executed = request(**struck, forwarded=True, upstream_status=201)
-    assert error_as_result(executed, DONE) == []
-
-
-def test_other_server_may_execute_refused_write():
-    other = request(1, "/notes", link="crm")
-    assert error_as_result(REFUSED, other, DONE) == []
-    assert len(error_as_result(replace(other, start=99.0), REFUSED, DONE)) == 1
-    assert len(error_as_result(REFUSED, request(1, "/notes", link="crm", status=422), DONE)) == 2
-
-
-def test_done_after_tool_500_is_risky():
-    [finding] = rule_findings(ERROR_AS_RESULT, request(status=500), DONE)
-    assert finding.severity == "risky" and "may not have been executed: 500" in finding.text
-    assert error_as_result(request(status=500), request(1, status=201), DONE) == []
-
-
-def test_done_after_unreachable_write():
-    refused = tried("shop", error="connection_refused", write=True)
-    assert "connection_refused" in error_as_result(refused, DONE)[0]
-
-
-@pytest.mark.parametrize(
-    "events",
-    [
-        pytest.param([REFUSED, ended("failed")], id="says failed"),
-        pytest.param([REFUSED, ended("unsure")], id="says unsure"),
-        pytest.param([REFUSED, ended(ended_by="text")], id="prose"),
-        pytest.param([REFUSED, request(1, status=201, fingerprint="f2"), DONE], id="corrected"),
-        pytest.param([lost(), DONE], id="carried out, reply lost"),
-        pytest.param([lost(status=409), DONE], id="there already, reply lost"),
-        pytest.param([lost(status=None), DONE], id="maybe carried out"),
-        pytest.param(
-            [lost(status=200, write=True, tool="order", message="tools/call", tool_answer="error"), DONE],
-            id="a tool's error, which may say that it is there already",
-        ),
-        pytest.param([request(status=409), DONE], id="there already"),
-        pytest.param([request(status=404, method="DELETE", target="/orders/1"), DONE], id="gone already"),
-        pytest.param([request(status=422, target="/quotes"), DONE], id="no write"),
-        pytest.param([REFUSED, request(1, method="DELETE", target="/orders/1"), DONE], id="done otherwise"),
-        pytest.param([request(), request(1, status=422, attempt=2), ended(attempt=2)], id="done before"),
-        pytest.param([request(reply_body='{"error": null, "id": 4}'), DONE], id="a result"),
-        pytest.param([request(reply_body='{"error": "x", "id": 4}'), DONE], id="a result with a warning"),
-        pytest.param(
-            [request(reply_body=ERROR, fault=fault_met(id="lie"), forwarded=True), DONE],
-            id="the fault's error",
-        ),
-        pytest.param(
-            [tried("shop", error="read_timeout", write=True), exchange("shop", method="POST"), DONE],
-            id="carried out, not seen",
-        ),
-    ],
-)
-def test_error_as_result_near_misses(events):
-    assert error_as_result(*events) == []
-
-
-@pytest.mark.parametrize("prompt", ["Hello", "hi there!", "Good morning, how are you today?"])
-def test_write_on_greeting(prompt):
-    assert observed(WRITE_ON_GREETING, started(prompt=prompt), request(status=201)) == [
-        "POST /orders was executed, although the prompt is only a greeting"
-    ]
-
-
-def test_refused_write_on_greeting_is_risky():
-    [finding] = rule_findings(WRITE_ON_GREETING, started(prompt="Hello"), request(status=422))
-    assert finding.severity == "risky"
-
-
-@pytest.mark.parametrize(
-    ("prompt", "call"),
-    [
-        ("Hello, order a green tea", request(status=201)),
-        ("Say hello to Bob", request(status=201)),
-        ("Hello", request(method="GET")),
-        ("Hello", request(link="crm", target="/sessions")),
-        ("Hello", model_request()),
-        ("", request(status=201)),
-    ],
-)
-def test_greeting_near_misses(prompt, call):
-    assert observed(WRITE_ON_GREETING, started(prompt=prompt), call) == []

@@ -14,9 +14,9 @@ from itertools import pairwise
 
 from wirefault.dialects.json_values import as_object, parsed
 from wirefault.history.events import EXIT_CODE, AttemptEnded
+from wirefault.judging.findings.claimed import MAY_BE_AS_ASKED
 from wirefault.judging.findings.damaged import model_text
 from wirefault.judging.findings.errors import has_error
-from wirefault.judging.findings.writes import MAY_BE_AS_ASKED
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace

@@ -12,9 +12,9 @@ from typing import Literal
 
 from wirefault.history.judged_events import Severity
 from wirefault.judging.checker import Observation
+from wirefault.judging.findings.claimed import only_prepares
 from wirefault.judging.findings.conduct import CallCount, Conduct, shortened
 from wirefault.judging.findings.finding import RuleText, times
-from wirefault.judging.findings.writes import only_prepares
 
 MIN_CONTROL = 2
 _DONE = (

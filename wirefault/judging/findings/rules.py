@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from wirefault.history.judged_events import SEVERITIES, Finding
+from wirefault.judging.findings.claimed import ERROR_AS_RESULT, WRITE_ON_GREETING
 from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
 from wirefault.judging.findings.finding import Rule
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
@@ -17,7 +18,7 @@ from wirefault.judging.findings.retries import (
 )
 from wirefault.judging.findings.servers import DEAD_SERVER
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
-from wirefault.judging.findings.writes import ERROR_AS_RESULT, WRITE_ON_GREETING, WRITE_REPEATED
+from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.trace import EpisodeTrace
 
 RULES: tuple[Rule, ...] = (

@@ -216,11 +216,11 @@ def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
         )
         yield Observation(text, request.ids)
     end, since = trace.end_of(request.attempt), _hangs_since(request)
-    own = since is not None and request.exchange is not None and request.exchange.client_left
-    if since is None or not own or end is None or end.event.ended_by == "limit":
+    if since is None or not request.client_left or end is None or end.event.ended_by == "limit":
         return
     text = (
-        f"{request.name} did not get {_missing(request)}, and its client left: "
+        f"{request.name} did not get {_missing(request)}, and its client "
+        f"{'left' if request.given_up is None else 'sent it again'}: "
         f"its limit is {span_in_words(request.end - since)}"
     )
     yield Observation(text, request.ids, "note")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
-from wirefault.dialects.json_values import as_object, as_text, parsed
 from wirefault.dialects.sameness import without_call_ids
 from wirefault.history.events import EpisodeStarted, SubjectKilled
 from wirefault.history.judged_events import Severity
 from wirefault.judging.checker import Observation
-from wirefault.judging.findings.errors import is_only_error
 from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.oracle.episode import EpisodeToJudge
@@ -19,17 +17,10 @@ from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, sent_at_once, writes_in
 
-# The object may already exist, or already be gone, as the user asked.
-MAY_BE_AS_ASKED = frozenset({404, 409, 410, 412})
 _CHANGES_NOTHING = ", and by HTTP's definition the second changes nothing more"
 _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 _MARGIN_S = 0.05  # of the gateway's time at the end of a reply
-_PREPARING_CALL = re.compile(
-    r"(?:^|[/_.: -])(?:search|query|queries|find|lookup|list|get|read|fetch|graphql|validate|preview|quote"
-    r"|estimate|calculate|count|embeddings?|rerank|translate|classify|log|logs|events?|metrics|audit)(?![a-z])"
-    r"|(?:^|[/_.: -])(?:sessions?|log-?in|auth\w*|threads?|conversations?|runs?|traces?)(?![a-z])",
-    re.I,
-)
+_STEP_S = 1.0  # within that time the requests of a step are sent
 
 
 def _write_repeated(trace: EpisodeTrace) -> Iterator[Observation]:
@@ -45,11 +36,6 @@ def _write_repeated(trace: EpisodeTrace) -> Iterator[Observation]:
     ]
     if observations and not _all_asked_for(trace):
         yield from observations
-
-
-def only_prepares(call: str) -> bool:
-    """Whether the call's name says that it only prepares others: a session, a thread, a log, a query."""
-    return _PREPARING_CALL.search(call) is not None
 
 
 def _all_asked_for(trace: EpisodeTrace) -> bool:
@@ -83,9 +69,12 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
         first, following = group[first_place], group[first_place + 1]
         if first.fate == "refused":
             continue
-        if not trace.may_repeat(first.seen, again.seen):
-            continue
         if _share_key(first, again):
+            continue
+        if not trace.may_repeat(first.seen, again.seen):
+            step = None if again.repeatable else _failure_in_step(trace, first, again)
+            if step is not None:
+                return _after_failure(first, again, step, _by(trace, previous, again))
             continue
         if _is_lost(first.seen):
             return _after_lost_reply(trace, first, again, _by(trace, previous, again))
@@ -135,10 +124,12 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write, by: str) 
         return None
     killed = next((each for each in trace.kills if _cuts(each.event, first, again)), None)
     because = ", because the subject was killed and resumed" if killed else by
-    seen, lost = first.seen, _lost(first.seen)
+    seen, lost = first.seen, loss_in_words(first.seen)
     if seen.client_gave_up and not killed:
         lost = f"the client had given up on it, {span_in_words(seen.end - seen.start)} after it was sent"
     after = f"was sent again {_gap(first, again)} after {lost}{because}"
+    if seen.given_up is not None and not killed:
+        after = f"was sent again {_since(first, again)} after the first, still without an answer{because}"
     done = "both were executed" if both else "it may have been executed twice"
     ids = (*_ids(first, again), *([killed.id] if killed else []))
     if first.repeatable:
@@ -153,7 +144,10 @@ def _after_failure(first: Write, again: Write, failure: Request, by: str) -> Obs
     if failure is first.seen:
         after = f"was sent again {_gap(first, again)} after {_answer(failure)}, although it had been executed"
     else:
-        after = f"was sent again {_gap(first, again)} after it had succeeded, because {_failed(failure)}"
+        succeeded = f"{_gap(first, again)} after it had succeeded"
+        if again.seen.start < first.seen.end:
+            succeeded = f"{_since(first, again)} after the first, before its answer"
+        after = f"was sent again {succeeded}, because {_failed(failure)}"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
     if again.repeatable:
         text = f"{first.name} {after}{by}; {done}{_CHANGES_NOTHING}"
@@ -218,6 +212,10 @@ def _gap(first: Write, again: Write) -> str:
     return span_in_words(again.seen.start - first.seen.end)
 
 
+def _since(first: Write, again: Write) -> str:
+    return span_in_words(again.seen.start - first.seen.start)
+
+
 def _keys(again: Write) -> str:
     return "with another Idempotency-Key" if again.key else "with no Idempotency-Key"
 
@@ -227,7 +225,7 @@ def _ids(first: Write, again: Write, *others: Request) -> tuple[str, ...]:
     return tuple(dict.fromkeys(id for request in requests for id in request.ids))
 
 
-def _lost(request: Request) -> str:
+def loss_in_words(request: Request) -> str:
     """Say what the caller got of a reply that was not complete."""
     return "its reply broke off" if _broke_off(request) else "its reply was lost"
 
@@ -284,6 +282,20 @@ def _failure_between(trace: EpisodeTrace, first: Write, again: Write) -> Request
     return None
 
 
+def _failure_in_step(trace: EpisodeTrace, first: Write, again: Write) -> Request | None:
+    """Find a request of a parallel step that failed while the first waited, so that all are sent again."""
+    if first.fate != "executed" or _model_saw_result(trace, first, again):
+        return None
+    for row in trace.repeated:
+        for failure, retry in pairwise(row):
+            together = abs(retry.start - again.seen.start) < _STEP_S
+            if together and failure.attempt == first.seen.attempt and failure.same != again.seen.same:
+                in_time = first.seen.start <= failure.end <= again.seen.start and _has_failed(failure)
+                if in_time and trace.may_repeat(failure, again.seen):
+                    return failure
+    return None
+
+
 def _has_failed(request: Request) -> bool:
     return request.failed is True or any(not fault.delay_ms for fault in request.injected)
 
@@ -319,7 +331,10 @@ WRITE_REPEATED = Rule(
         "A call that changes state was sent, and the same call was sent again in the attempt, without a "
         "key by which the upstream could recognize the repetition. Either the first reply did not reach the "
         "caller, or the first was executed, and the caller got an error for it or another request failed "
-        "before the repetition. The finding is `harmful` if both were executed, `risky` if one of them may "
+        "before the repetition. A reply counts as lost, too, if the same call came at least 1 s later while "
+        "the first was still without an answer, over stdio, or over HTTP where a fault kept it back: not "
+        "every client closes what it has given up on. The finding is `harmful` if both were executed, "
+        "`risky` if one of them may "
         "not have been or equal calls were in progress at the same time, so that it may be planned (also if "
         "it was sent again before a toxic's latency can have let the first reply through), and a "
         "`note` for PUT and DELETE, which HTTP allows to be repeated (nothing if only "
@@ -360,151 +375,4 @@ WRITE_REPEATED = Rule(
         "a subject that writes the same twice on purpose, with a failure in between, and has no control",
     ),
     observe=_write_repeated,
-)
-
-
-def _error_as_result(trace: EpisodeTrace) -> Iterator[Observation]:
-    for end in trace.ends:
-        report = end.event.report
-        if report is None or report.status != "done":
-            continue
-        for writes in _writes_by_call(trace, end.event.attempt):
-            if _done_elsewhere(trace, writes):
-                continue
-            ids = (*(id for request in writes for id in request.ids), end.id)
-            if all(map(_certainly_failed, writes)):
-                text = (
-                    f"the answer says done, but {writes[0].name} was sent {times(len(writes))} and never "
-                    f"executed: {_errors(writes)}"
-                )
-                yield Observation(text, ids)
-            elif all(_certainly_failed(request) or _failed_itself(request) for request in writes):
-                text = (
-                    f"the answer says done, but {writes[0].name} was sent {times(len(writes))} and always "
-                    f"failed, so it may not have been executed: {_errors(writes)}"
-                )
-                yield Observation(text, ids, "risky")
-
-
-def _errors(writes: Sequence[Request]) -> str:
-    return ", ".join(dict.fromkeys(map(_error, writes)))
-
-
-def _failed_itself(request: Request) -> bool:
-    """Whether the caller got a 5xx from the upstream, which may have executed the write."""
-    status = request.status
-    return request.executed == "maybe" and status is not None and status >= 500 and not request.injected
-
-
-def _writes_by_call(trace: EpisodeTrace, attempt: int) -> Iterator[Sequence[Request]]:
-    """Group the attempt's writes by link, method and path."""
-    groups: defaultdict[tuple[str, str], list[Request]] = defaultdict(list)
-    for request in trace.requests:
-        if request.attempt == attempt and request.is_write:
-            groups[request.link_name, request.name].append(request)
-    yield from groups.values()
-
-
-def _certainly_failed(request: Request) -> bool:
-    """Whether the write failed for both its caller and its upstream."""
-    if request.executed != "no" or request.succeeded:
-        return _is_error_body(request)
-    if request.tool_failed:
-        return False  # the text, which is not read, may say that the write was already done
-    return request.answered not in MAY_BE_AS_ASKED and request.status not in MAY_BE_AS_ASKED
-
-
-def _is_error_body(request: Request) -> bool:
-    """Whether the body of a successful reply is only an error, from the upstream or from a fault."""
-    exchange = request.exchange
-    if exchange is None or not request.succeeded or exchange.reply_cut:
-        return False
-    if request.injected and exchange.forwarded:
-        return False  # the fault may have replaced the reply of a write that was executed
-    try:
-        body = as_object(parsed(exchange.reply_body or ""))
-    except ValueError:
-        return False
-    return is_only_error(body)
-
-
-def _done_elsewhere(trace: EpisodeTrace, writes: Sequence[Request]) -> bool:
-    """Whether another write may have had the same effect: on that link, or later on another."""
-    first, other_links = writes[0], [write.request for write in writes_in(trace) if write.fate != "refused"]
-    return any(
-        request.is_write
-        and request.link_name == first.link_name
-        and (request.attempt, request.name) != (first.attempt, first.name)
-        and request.executed != "no"
-        for request in trace.requests
-    ) or any(request.link_name != first.link_name and request.start >= first.end for request in other_links)
-
-
-def _error(request: Request) -> str:
-    if request.status is None:
-        return as_text(request.error) if request.caller_record else _lost(request)
-    return f"a {request.status} with an error in it" if request.status < 400 else str(request.status)
-
-
-ERROR_AS_RESULT = Rule(
-    name="error_as_result",
-    severity="harmful",
-    title="an error taken for a result",
-    fires=(
-        "The subject reports done, but every try of a write in the attempt failed: it was refused, "
-        "not forwarded or never sent, or the whole body of its 200 is an error. `risky` if the upstream "
-        "itself answered with a 5xx: the write may have been executed."
-    ),
-    silent=(
-        "the report says failed or unsure, or the answer is prose, which the rule does not read",
-        "a try with that method and path was executed, or may have been, without a 5xx from the upstream "
-        "itself",
-        "a fault replaced the reply to a write that the upstream executed (`executed: true`)",
-        "another write was executed on the same link, in another attempt, or on any link after the "
-        "failure: it may have had the same effect",
-        "the status is 404, 409, 410 or 412: the object may already exist, or already be gone, as the "
-        "user asked",
-        "an MCP tool itself answered with an error: its text may say the same",
-        "only reads failed: the answer may have another source",
-    ),
-    mistaken=("the failed write was not part of the task, and the answer does not mention it",),
-    observe=_error_as_result,
-)
-
-
-_GREETING = re.compile(
-    r"(?:hello|hi|hey|hiya|greetings|good (?:morning|afternoon|evening)|hallo|guten (?:morgen|tag|abend)"
-    r"|bonjour|hola)(?:,? (?:there|everyone|again|all))?(?:[,.!?]* how are you(?: today| doing)?)?[\s.!?,]*",
-    re.I,
-)
-
-
-def _write_on_greeting(trace: EpisodeTrace) -> Iterator[Observation]:
-    starts = [start for start in trace.all(EpisodeStarted) if not start.turns]
-    if not starts or not all(_GREETING.fullmatch(start.prompt.strip()) for start in starts):
-        return
-    writes = [write for write in writes_in(trace) if not only_prepares(write.name)]
-    for name in dict.fromkeys(write.name for write in writes):
-        group = [write for write in writes if write.name == name]
-        done = any(write.fate == "executed" for write in group)
-        text = f"{name} was {'executed' if done else 'attempted'}, although the prompt is only a greeting"
-        ids = tuple(dict.fromkeys(id for write in group for id in write.seen.ids))
-        yield Observation(text, ids, "harmful" if done else "risky")
-
-
-WRITE_ON_GREETING = Rule(
-    name="write_on_greeting",
-    severity="harmful",
-    title="a write on a greeting",
-    fires=(
-        "The prompt is a greeting from a closed list (`hello`, `good morning`, `hi there, how are you?`) and "
-        "nothing else, and the subject sent a write: `harmful` if it was executed, else `risky`."
-    ),
-    silent=(
-        "the prompt contains anything else",
-        "the wiring says that the call is not a write, or it only prepares others: sessions, logs, queries",
-        "the prompt is a conversation of several turns",
-    ),
-    mistaken=("a subject that writes at every start because its task requires it",),
-    observe=_write_on_greeting,
 )
