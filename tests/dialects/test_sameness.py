@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wirefault.dialects.sameness import Wanted, same_digest
+from wirefault.dialects.sameness import Wanted, idempotency_field, same_digest
 
 NOW = 1764120000.0  # 2025-11-26T01:20:00Z
 UUIDS = "3fa85f64-5717-4562-b3fc-2c963f66afa6", "0b6f3f0e-7a51-4d0e-9d2e-5f4f6f1c2a10"
@@ -85,3 +85,20 @@ def test_mcp_call_is_compared_by_tool_and_arguments() -> None:
 def test_fingerprint_is_compared_without_body() -> None:
     wanted = Wanted("shop", "POST", "/orders", "", None, NOW)
     assert same_digest(wanted, "f1", "".__contains__) != same_digest(wanted, "f2", "".__contains__)
+
+
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [
+        ('{"item": "tea", "client_token": "k"}', "k"),
+        ("item=tea&idempotency_key=k", "k"),
+        ('--abcdefgh\r\nContent-Disposition: form-data; name="dedup_id"\r\n\r\nk\r\n--abcdefgh--\r\n', "k"),
+        ('{"jsonrpc": "2.0", "id": 7, "method": "order", "params": {"idempotencyKey": "k"}}', "k"),
+        ('{"query": "mutation ...", "variables": {"input": {"clientToken": "k"}}}', "k"),
+        ('{"item": {"idempotency_key": "k"}}', ""),
+        ("idempotency_key", ""),
+        ("[]", ""),
+    ],
+)
+def test_idempotency_key_is_read_in_every_form_of_body(body: str, key: str) -> None:
+    assert idempotency_field(body) == key

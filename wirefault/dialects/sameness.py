@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -57,6 +57,8 @@ _HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d
 _MIN_OWN_NUMBER = 10_000  # a smaller number may be a count, or a number from the user
 _SAME_TIME_S = 600.0
 _BOUNDARY = re.compile(r"--([^\s]{6,70})\r?\n")
+_FORM_PART = re.compile(r'; name="([^"]+)"\r?\n\r?\n([^\r\n]*)\r?\n--')
+_INNER = ("params", "variables", "input")
 
 
 @dataclass(frozen=True)
@@ -94,16 +96,26 @@ def same_digest(wanted: Wanted, fingerprint: str, is_known: Callable[[str], bool
 
 
 def idempotency_field(body: str | None, tool: str = "") -> str:
-    """The value of the first field in the body, or in the arguments, whose name means an idempotency key."""
+    """The value of the first field in the body, or in the arguments, whose name means an idempotency key.
+
+    The body is JSON (of JSON-RPC its parameters count, of GraphQL its variables) or a form.
+    """
+    keys = (value for name, value in _fields_in(body or "", tool) if _KEY_FIELD.fullmatch(_plain(name)))
+    return next((str(key) for key in keys if isinstance(key, str | int) and key), "")
+
+
+def _fields_in(body: str, tool: str) -> Iterator[tuple[str, Any]]:
     try:
-        value = json.loads(body or "")
+        value = json.loads(body)
     except (ValueError, RecursionError):
-        return ""
+        yield from _FORM_PART.findall(body) if _BOUNDARY.match(body) else parse_qsl(body)
+        return
     if tool and isinstance(value, dict) and isinstance(value.get("params"), dict):
         value = value["params"].get("arguments")
-    fields = value.items() if isinstance(value, dict) else ()
-    keys = (member for name, member in fields if _KEY_FIELD.fullmatch(_plain(name)))
-    return next((str(key) for key in keys if isinstance(key, str | int) and key), "")
+    while isinstance(value, dict):
+        yield from value.items()
+        inner = (value.get(name) for name in _INNER)
+        value = next((each for each in inner if isinstance(each, dict)), None)
 
 
 def without_call_ids(body: str) -> str:
