@@ -10,11 +10,14 @@ from typing import Any
 
 import pytest
 
+from tests.commands import wirefault
 from tests.e2e.test_exec import Ran, port_link
 from tests.examples.serving import served
+from tests.lab.demos import environ_in
 from tests.mcp.environments import command
 from tests.mcp.http_server import sdk_server
 from wirefault.history.events import Exchange, RunStarted
+from wirefault.history.reader import read_file
 from wirefault.judging.summary import summarise
 from wirefault.wiring.wiring import load_wiring
 
@@ -103,6 +106,30 @@ def test_only_model_calls_meet_faults(tmp_path: Path, tap: str) -> None:
     assert rows == {"tool_error": (1, 1), "unavailable": (2, 1)}
     assert load_wiring(tmp_path / "found.yaml").links[link].dialect == "mcp"
     assert "(MCP)" in ran.stderr
+
+
+def test_link_without_a_dialect_shows_its_messages_as_a_found_one_does(tmp_path: Path) -> None:
+    """Otherwise a repeated read of a tool, sent by POST, is a harmful write."""
+    (tmp_path / "agent.py").write_text(AGENT, encoding="utf-8")
+    with served(plain) as server:
+        wiring = {
+            "links": {"notes": {"upstream": server.url, "env": "NOTES_URL"}},
+            "subject": {"command": ["sh", "-c", f'{sys.executable} {tmp_path}/agent.py "$NOTES_URL"']},
+        }
+        (tmp_path / "wirefault.yaml").write_text(json.dumps(wiring), encoding="utf-8")
+        faults = {"faults": [{"fault": "unavailable", "only": {"path": "/mcp"}, "when": ONCE}]}
+        words = ("run", "--prompt", "hello", "--no-charts", "--faults", json.dumps(faults))
+        done = wirefault(tmp_path, environ_in(tmp_path), *words)
+    [history] = (tmp_path / ".wirefault" / "logs" / "runs").glob("*/gateway-0.jsonl")
+    exchanges = [event for event in read_file(history) if isinstance(event, Exchange)]
+    recorded = [(each.dialect, each.tool, len(each.faults)) for each in exchanges]
+    assert recorded == [
+        ("mcp", "", 0),
+        ("mcp", "weather", 1),
+        ("mcp", "fine", 0),
+        ("mcp", "fine", 0),
+        ("http", "", 0),
+    ], done.stderr
 
 
 def test_sdk_client_and_server_meet_faults(tmp_path: Path, tap: str, sdk_address: str) -> None:

@@ -16,7 +16,6 @@ from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.recorded import (
     RecordedArm,
     Recording,
-    harm_beside_verdict,
     recording_of,
     stored_recording,
 )
@@ -44,9 +43,8 @@ def show_result(console: Console, result: ExperimentResult, out: Path | None, *,
 
     The harmful findings of an experiment that held come first. ``page``: write its page, too.
     """
-    if not result.plan.is_plain_run and result.judged and result.judged.verdict == "held":
-        for line in harm_beside_verdict(result.saved):
-            console.print(Text(one_line(line), style="bold red"), soft_wrap=True)
+    for line in result.harm_beside:
+        console.print(Text(one_line(line), style="bold red"), soft_wrap=True)
     for arm in result.arms:
         console.print(arm_line(arm))
     if result.plan.is_plain_run:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from wirefault.experiments.index import recorded_runs, saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event
+from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.judge import ByControl, RunJudgement, judge_run
@@ -268,13 +270,19 @@ def stored_recording(saved: SavedExperiment) -> Recording | None:
     return recording_of(replace(stored, facts=saved.facts))
 
 
-def harm_beside_verdict(saved: SavedExperiment) -> Iterator[str]:
-    """Yield the harmful findings of an experiment that held: its hypothesis does not ask about them."""
+def findings_by_arm(saved: SavedExperiment) -> Mapping[str, Sequence[Finding]]:
+    """The findings of each arm that was run, the gravest first; without those that cannot be read."""
+    findings: dict[str, Sequence[Finding]] = {}
     for name, arm in recording_of(saved).arms.items():
-        try:
-            harmful = [each for each in arm.summary.findings if each.severity == "harmful"]
-        except InputError:  # the verdict says that it cannot be read
-            continue
+        with suppress(InputError):  # the verdict says that it cannot be read
+            findings[name] = arm.summary.findings
+    return findings
+
+
+def harm_beside_verdict(findings: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+    """Yield the harmful findings of an experiment that held: its hypothesis does not ask about them."""
+    for name, of_arm in findings.items():
+        harmful = [each for each in of_arm if each.severity == "harmful"]
         for rule in dict.fromkeys(each.rule for each in harmful):
             alike = [each for each in harmful if each.rule == rule]
             others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""

@@ -9,7 +9,6 @@ from functools import cached_property
 from wirefault.experiments.episode_view import EpisodeView, episode_views
 from wirefault.experiments.measure import Number
 from wirefault.experiments.plan import PlannedArm
-from wirefault.experiments.recorded import harm_beside_verdict
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.verdict import ArmResult, Check, ExperimentVerdict
 
@@ -93,8 +92,7 @@ class ExperimentReport:
 
     def __str__(self) -> str:
         """The verdict and its checks; harm that the hypothesis does not ask about comes first."""
-        lines = list(harm_beside_verdict(self.result.saved)) if self.verdict == "held" else []
-        lines.append(f"{self.verdict}: {self.because}")
+        lines = [*self.result.harm_beside, f"{self.verdict}: {self.because}"]
         for check in self.checks:
             more = "; ".join(filter(None, [check.figures, check.message]))
             lines.append(f"  {check.arm}: {check.statement}: {check.verdict}{f' ({more})' if more else ''}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from wirefault.experiments.experiment_file import python_experiment
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.plan_experiment import plan_experiment
+from wirefault.experiments.recorded import findings_by_arm, harm_beside_verdict
 from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.experiments.sequential import progress_lines
 from wirefault.experiments.surface import LevelAnswer, level_answers, level_rows, surface_cells
@@ -36,6 +37,7 @@ from wirefault.experiments.verdict import (
     unwatched_bounds,
 )
 from wirefault.experiments.watch import Watch
+from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, run_ending, run_word
 from wirefault.judging.summary import Summary, summary_of
@@ -104,6 +106,16 @@ class ExperimentResult:
         history = self.saved.history_of(arm)
         return summary_of(history.judged()) if history.identified else None
 
+    @cached_property
+    def findings(self) -> Mapping[str, Sequence[Finding]]:
+        """By arm, the gravest first. Only after its end."""
+        return findings_by_arm(self.saved)
+
+    @property
+    def harm_beside(self) -> Sequence[str]:
+        """Lines about harm beside a hypothesis that held, which does not ask about it."""
+        return list(harm_beside_verdict(self.findings)) if self.verdict == "held" else []
+
     @property
     def effects(self) -> list[FaultEffect]:
         """The effects of the faults in the arms that were run."""
@@ -133,6 +145,7 @@ class ExperimentResult:
             "confidence": self.plan.terms.confidence,
             "verdict": judged.verdict if judged else word,
             "because": judged.because if judged else without,
+            "harm_beside": self.harm_beside,
             "rollback": self.rollback or None,
             "timing": dict(self.timing) or None,
             "checks": [check.as_json() for check in judged.checks] if judged else [],
@@ -144,6 +157,7 @@ class ExperimentResult:
                     "invalid": dict(arm.invalid),
                     "reruns": list(arm.reruns),
                     "differences": [finding.as_json() for finding in arm.differences],
+                    "findings": [each.as_json() for each in self.findings.get(arm.name, ())],
                     "claims": asdict(arm.claims),
                     "measures": {name: measure.as_json() for name, measure in arm.measures.items()},
                     "resilience": arm.resilience.as_json() if arm.resilience else None,

@@ -265,6 +265,7 @@ def _checks_of(arm: ArmResult, control: ArmResult, terms: Terms) -> list[_Pendin
     statements = [
         each
         for text in arm.hypothesis
+        if text != reached
         for each in _checks(arm.name, text, measures, terms, faulted, arm.decisions)
     ]
     return [struck, *statements, *(_assertion_check(arm.name, each, terms) for each in arm.asserted)]

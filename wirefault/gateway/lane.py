@@ -331,8 +331,15 @@ class LinkListener:
         return self.link.dialect_by_request
 
     @cached_property
+    def shows_mcp(self) -> bool:
+        """Whether its requests may show that they are of MCP: also where the wiring names no dialect."""
+        link = self.link
+        is_http = link.dialect == HTTP and not (link.is_of_lab or link.is_in_process)
+        return is_http or self.dialect_by_request
+
+    @cached_property
     def may_be_mcp(self) -> bool:
-        return self.dialect_by_request or self.no_message is not None
+        return self.shows_mcp or self.no_message is not None
 
     @cached_property
     def recorded_dialect(self) -> str:

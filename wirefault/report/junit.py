@@ -51,6 +51,8 @@ def junit(results: list[ExperimentResult], fail_on: FailOn = "risky") -> str:
                 for statement in (*arm.hypothesis, *map(statement_of, arm.assertions)):
                     skipped = ElementTree.SubElement(_junit_case(suite, arm.name, statement), "skipped")
                     skipped.set("message", xml_text(f"the arm {arm.name} was not run"))
+        if result.harm_beside:
+            ElementTree.SubElement(suite, "system-out").text = xml_text("\n".join(result.harm_beside))
         if result.run_summary is not None:
             _add_plain_run(suite, result.run_summary, fail_on)
         if result.judged is None and result.can_be_resumed:

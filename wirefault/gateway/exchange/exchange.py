@@ -139,7 +139,7 @@ class Exchange:
         self.keep_alive = head.keep_alive
         self.message = listener.no_message
         self.is_model = listener.is_model
-        if listener.dialect_by_request and has_mcp_header(head.lines):
+        if listener.shows_mcp and has_mcp_header(head.lines):
             self.message = ""
         self.tls = self.tool = self.model_api = self.fingerprint = ""
         self.call = self.try_ = self.configuration = 0
@@ -198,9 +198,9 @@ class Exchange:
         """Fill in fingerprint, call and try. Call it once: it cuts ``body_start`` to what records keep."""
         self.keyed = True
         start, head = self.body_start, self.head
-        if self.message is None and self.listener.dialect_by_request and head.method == "POST":
+        if self.message is None and self.listener.shows_mcp and head.method == "POST":
             self.message = "" if start and is_mcp_message(bytes(start)) else None
-            if start and self.message is None:
+            if start and self.message is None and self.listener.dialect_by_request:
                 self._recognise_model(bytes(start), cut=start.cut or not self.request_done)
         if self.message is not None:
             body = bytes(start) if start else b""

@@ -207,7 +207,7 @@ def _wire_fields(exchange: Exchange, *, names_secret: bool) -> dict[str, Any]:
     head, reply, listener, run = exchange.head, exchange.reply, exchange.listener, exchange.origin.run
     # most requests have only the dialect, which is the same for their whole link
     fields: dict[str, Any] = {"dialect": listener.recorded_dialect}
-    if listener.dialect_by_request and exchange.message is not None:
+    if listener.shows_mcp and exchange.message is not None:
         fields["dialect"] = MCP.name
     elif exchange.is_model:  # one host may speak several APIs
         fields["dialect"] = exchange.dialect

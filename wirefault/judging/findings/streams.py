@@ -181,6 +181,7 @@ OPEN_STREAM = Rule(
         "the answer reports it in words besides the stream's text (error, incomplete, cut off ...)",
         "the history has neither the stream's body nor the fault that cut it",
         "nothing shows that the part was used",
+        "a toxic cut the connection behind the gateway, whose history has the whole stream",
     ),
     mistaken=("a server that never sends a finish reason and ends its streams by closing them",),
     observe=_open_stream,
