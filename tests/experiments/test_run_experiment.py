@@ -154,11 +154,11 @@ def test_harm_is_shown_before_a_verdict_that_held(saved: SavedExperiment) -> Non
     text = "harmful, although the hypothesis held: control, write_repeated: POST /orders was sent again"
     assert first.startswith(f"{text} (episode ") and first.endswith(" and 1 more)")
     assert sum("although the hypothesis" in each for each in others) == 2  # of the other arms
-    held = replace(result, judged=replace(result.judged, verdict="held"))
-    document = held.as_json()
+    other = replace(result, judged=replace(result.judged, verdict="held"))
+    document = other.as_json()
     assert document["harm_beside"][0].startswith(text) and result.as_json()["harm_beside"] == []
     assert [arm["findings"][0]["severity"] for arm in document["arms"]] == ["harmful"] * 3
-    assert text in junit([held]) and "although" not in junit([result])
+    assert text in junit([other]) and "although" not in junit([result])
 
 
 def test_page_counts_a_finding_among_the_episodes_of_its_arms(tmp_path: Path) -> None:
