@@ -297,10 +297,10 @@ HANGS = {"seconds": 9, "faults": [fault_met(kind="hang", evidence=GAVE)]}
 DELAYED = {"seconds": 9, "faults": [replace(fault_met(kind="delay", evidence=GAVE), delay_ms=8000.0)]}
 
 
-@pytest.mark.parametrize("kept", [HANGS | {"complete": (True, False), "client_left": True}, DELAYED])
-def test_client_that_gave_up_without_closing_its_connection(kept):
+@pytest.mark.parametrize("late", [HANGS | {"complete": (True, False), "client_left": True}, DELAYED])
+def test_client_that_gave_up_without_closing_its_connection(late):
     call = CALL | {"tool_answer": "result", "status": 200}
-    calls = [request(0, **call | kept), request(4, **call)]
+    calls = [request(0, **call | late), request(4, **call)]
     [finding] = rule_findings(WRITE_REPEATED, *calls, links=STDIO)
     assert finding.text == (
         "add_order was sent again 4 s after the first, still without an answer, by the client; both were"
