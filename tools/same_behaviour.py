@@ -156,6 +156,8 @@ def rows_of(file: Path) -> Iterator[dict[str, Any]]:
         row = {key: value for key, value in row.items() if value != USUAL.get(key)}
         if row.get("first_attempt_outcome") == row.get("outcome"):
             row.pop("first_attempt_outcome", None)
+        if row.get("report"):
+            row["report"] = {key: value for key, value in row["report"].items() if value != []}
         row["faults"] = [facts_of_part(fault, FAULT_FACTS) for fault in event.get("faults", [])]
         row["toxics"] = [facts_of_part(toxic, TOXIC_FACTS) for toxic in event.get("toxics", [])]
         yield row
