@@ -331,7 +331,9 @@ def test_opaque_subject_has_no_known_timeout():
     ]
 
 
-@pytest.mark.parametrize(("prompt", "claim"), [("./agent 'Order tea'", "done"), ("./agent", "unclear")])
+@pytest.mark.parametrize(
+    ("prompt", "claim"), [("./agent 'Order tea'", "done"), ("./agent 'Cancel tea'", "unclear")]
+)
 def test_words_of_a_command_line_are_no_task_of_the_claim(prompt, claim):
     events = [
         replace(event, prompt=prompt) if hasattr(event, "prompt") else event

@@ -20,6 +20,7 @@ def test_hostile_characters_leave_readable_xml(character: str) -> None:
     result = SimpleNamespace(
         plan=SimpleNamespace(experiment=SimpleNamespace(title=text), arms=[]),
         judged=SimpleNamespace(checks=[check]),
+        harm_beside=[text],
         verdict="deviated",
         arms=[],
         timing={},
