@@ -344,7 +344,9 @@ def test_killed_audit_resumes_without_repeating_runs(tmp_path: Path, servers: Se
     complete = [path for path in runs.glob("*/agent-*.jsonl") if b'"run_sealed"' in path.read_bytes()]
     before_resume = {path: path.read_bytes() for path in complete}
     [audit_id] = [path.name for path in (runs.parent / "experiments").iterdir()]
-    assert f"{audit_id}  interrupted  none" in wirefault(tmp_path, environ_in(tmp_path), "list").stdout
+    word = "interrupted" if victim == "launcher" else "ended early"
+    assert f"{audit_id}  {word}  none" in wirefault(tmp_path, environ_in(tmp_path), "list").stdout
+    assert f"verdict: {word}\n" in wirefault(tmp_path, environ_in(tmp_path), "show", audit_id).stdout
     assert wirefault(tmp_path, environ_in(tmp_path), "show", audit_id, "q01").returncode == 0
     before = len(servers.orders)
     ended = wirefault(tmp_path, environ_in(tmp_path), "audit", "--resume", audit_id, "--json", "audit.json")
@@ -374,6 +376,13 @@ def test_interrupted_audit_is_read_and_resumed_with_all_it_asked(tmp_path: Path,
     listing = say("show", audit_id)[1]
     assert f"verdict: interrupted\nto resume it: wirefault audit --resume {audit_id}\n" in listing
     assert "worst finding: harmful: write_repeated: " in listing
+    worst = "worst finding so far: harmful: write_repeated"
+    [error] = suite.iterfind(".//error")
+    assert error.attrib["message"].startswith("interrupted: ") and error.attrib["message"].endswith(worst)
+    assert f"interrupted; {worst}\n" in report
+    assert say("report", audit_id, "--md", "-")[1].startswith(
+        "## Wirefault: interrupted; worst finding so far"
+    )
     assert (code, suite.get("errors")) == (1, "1") and f"wirefault audit --resume {audit_id}" in report
     assert say("show", audit_id, "q01")[0] == 0
     code, refused = say("run", "--resume", audit_id)

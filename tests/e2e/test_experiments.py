@@ -200,7 +200,12 @@ def test_killed_experiment_is_resumed(tmp_path: Path) -> None:
         killed.kill()
     [folder] = tmp_path.glob(".wirefault/logs/experiments/*")
     report = wirefault(tmp_path, "report", "latest")
-    assert report.returncode == 2 and f"wirefault run --resume {folder.name}" in report.stdout
+    resume = f"wirefault run --resume {folder.name}\n"
+    assert report.returncode == 2 and f"to resume it: {resume}" in report.stdout
+    assert "interrupted; worst finding so far: " in report.stdout
+    for words in (("list",), ("show", "latest", "--arm=control"), ("report", "latest", "--md", "-")):
+        printed = wirefault(tmp_path, *words).stdout
+        assert "interrupted" in printed and resume in printed, words
     done = wirefault(tmp_path, "run", "--resume", "latest", "--toxiproxy", "embedded")
     assert done.returncode == 0, done.stdout + done.stderr
     runs = sorted(path.name.removeprefix(folder.name) for path in tmp_path.glob(".wirefault/logs/runs/*"))

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,13 @@ from flask import Flask, Response, request
 
 from tests.cli_process import CliProcess
 from tests.commands import wirefault
-from tests.lab.demos import environ_in
+from tests.lab.demos import environ_in, processes
 from tests.support import until
 from tests.upstream import serving
 from wirefault.cli.recorded import recording_named
 from wirefault.experiments.index import ListedRun, ids_by_age, listed_run, saved_ids
 from wirefault.judging.ending import FOUND
+from wirefault.report.ui.app import Runs
 
 pytestmark = pytest.mark.slow
 
@@ -460,20 +462,48 @@ def words_of(folder: Path, code: int) -> list[str]:
     return [newest(folder).verdict, output.splitlines()[0], headed, property.attrib["value"]]
 
 
-def test_interrupted_run_has_the_word_of_its_finding(tmp_path: Path, shop: str) -> None:
+@pytest.mark.parametrize("end", ["Ctrl-C", "launcher killed", "all killed"])
+def test_interrupted_run_says_so_with_its_worst_finding(tmp_path: Path, shop: str, end: str) -> None:
     prepared(tmp_path, shop)
     faults = ("--faults", json.dumps({"faults": [LOST]}))
     command = ("--", sys.executable, "shopper.py", "lingering")
     with CliProcess(tmp_path, environ_in(tmp_path), "exec", "--tap", "proxy", *faults, *command) as running:
         until((tmp_path / "ordered").exists)
-        running.send_signal(signal.SIGINT)
-        running.output()
-    assert running.returncode == 130
-    assert words_of(tmp_path, 1) == ["harm found"] * 4
-    assert newest(tmp_path).worst == "harmful: write_repeated"
+        until(lambda: b"lose_reply" in recorded_in(tmp_path), "the record of the fault")
+        parts = processes(tmp_path) if end == "all killed" else {}
+        running.send_signal(signal.SIGINT if end == "Ctrl-C" else signal.SIGKILL)
+        for pid in parts.values():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        printed = running.output()
+    until(lambda: not processes(tmp_path), "the end of all processes")
+    logs = tmp_path / ".wirefault" / "logs"
+    resume = f"to resume it: wirefault run --resume {ids_by_age(logs)[0]}\n"
+    assert words_of(tmp_path, 1) == ["interrupted"] * 4
+    worst = "worst finding so far: harmful: write_repeated"
+    heading = (tmp_path / "out.md").read_text("utf-8").splitlines()[0].replace("\\_", "_")
+    assert heading == f"## Wirefault: interrupted; {worst}"
+    [case] = ElementTree.parse(tmp_path / "out.xml").iterfind(".//testcase[@name='completed']/error")
+    assert case.attrib["message"] == f"interrupted: it did not run to its end; {worst}"
+    assert Runs(logs, {"LOGS_DIR": str(logs)}).rows()[0].run.worst == "harmful: write_repeated"
+    say = {word: wirefault(tmp_path, environ_in(tmp_path), word, *names).stdout for word, *names in READERS}
+    assert re.search(r"  interrupted  +harmful:", say["list"]) and " write_repeated " in say["list"]
+    assert resume.removeprefix("to resume it: ") in say["list"]
+    assert resume in say["show"] and resume in say["report"] and f"interrupted; {worst}\n" in say["report"]
+    assert re.search(r"^1/1 unjudged .*interrupted", " ".join(say["show"].split())), say["show"]
+    assert "lab failed" not in say["report"]
+    if end == "Ctrl-C":
+        assert running.returncode == 130 and resume in printed
     for code, limit in ((1, "harmful"), (2, "none")):
         reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest", "--fail-on", limit)
         assert reported.returncode == code, reported.stderr
+
+
+READERS = (("list",), ("show", "latest"), ("report", "latest"))
+
+
+def recorded_in(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.glob(".wirefault/logs/runs/*/gateway-0.jsonl"))
 
 
 # all events in one recording with a control: an experiment of a file, and of a function in place

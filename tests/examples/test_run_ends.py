@@ -100,4 +100,4 @@ def test_killed_subject_is_crash(tmp_path: Path, server: ToxiproxyClient, kind: 
 def test_killed_launcher_ends_everything(tmp_path: Path, server: ToxiproxyClient, kind: str) -> None:
     ongoing = OngoingRun(kind, tmp_path, server)
     ongoing.process.kill()
-    assert "the launcher ended" in ongoing.output()
+    assert "interrupted: the launcher was killed" in ongoing.output()

@@ -33,7 +33,7 @@ def test_verdicts_of_killed_run_are_kept(tmp_path: Path) -> None:
     ("end", "why"),
     [
         ([run_finished(completed=False, reason=INTERRUPTED_LINE)], "interrupted before its end"),
-        ([], "its end is not in the history: still running, or the run was killed"),
+        ([], "still running, or interrupted: it has no end"),
     ],
 )
 def test_episode_in_which_a_run_was_stopped_is_unjudged(tmp_path: Path, end: list[Event], why: str) -> None:

@@ -20,6 +20,7 @@ from tests.judging.oracle.histories import (
     world,
 )
 from tests.support import replace
+from wirefault.core.interrupts import INTERRUPTED_LINE, KILLED_LINE
 from wirefault.history.events import ConnectionEnded, InterceptionFailed, LateRequest
 from wirefault.history.judged_events import Costs, Finding
 from wirefault.history.reader import read_run, with_ids
@@ -559,8 +560,9 @@ def test_killed_run_leaves_last_episode_unjudged():
     assert judged.finished is None
 
 
-def test_interrupted_episode_is_not_lab_failure():
-    end = run_finished(completed=False, reason="interrupted")
+@pytest.mark.parametrize("reason", [INTERRUPTED_LINE, KILLED_LINE])
+def test_interrupted_episode_is_not_lab_failure(reason):
+    end = run_finished(completed=False, reason=reason)
     judged = judge_run([run_started(2), *episode(expect={}), started({}, "002"), armed(episode="002"), end])
     assert [(one.outcome, one.why) for one in judged.episodes][1:] == [
         ("unjudged", "interrupted before its end")

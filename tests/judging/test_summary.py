@@ -274,7 +274,7 @@ def test_clean_run_has_no_remarks():
 def test_unfinished_run_has_remark():
     summary = summarise(run(GOOD)[:-1])
     assert not summary.completed
-    assert summary.remarks == ["the run has no end in its history: still running, or killed"]
+    assert summary.remarks == ["the run has no end in its history: still running, or interrupted"]
 
 
 def test_claims_without_oracle_are_counted():

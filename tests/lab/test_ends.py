@@ -16,6 +16,7 @@ import pytest
 
 from tests.conformance.servers import embedded_server, real_server_path
 from tests.lab.demos import CALM, SLOW, WAITING, Demo, Ended, processes
+from wirefault.core.interrupts import KILLED_LINE
 from wirefault.core.sockets import LOOPBACK, TOXIPROXY_PORT, Address, bind
 from wirefault.history.events import EpisodeStarted
 from wirefault.toxiproxy.client import ToxiproxyClient
@@ -148,7 +149,7 @@ def test_full_disk_is_one_line_error(ended_demos: EndedDemos, where: str) -> Non
 def test_killed_launcher_leaves_no_process_or_file_and_next_demo_works(tmp_path: Path) -> None:
     ended = launcher_killed(tmp_path)
     assert (ended.code, ended.left, ended.torn, ended.private) == (-signal.SIGKILL, {}, 0, [])
-    assert ended.finished and ended.finished.reason == "the launcher ended"
+    assert ended.finished and ended.finished.reason == KILLED_LINE
     with every_port_taken():
         ended = calm(tmp_path)
     assert (ended.code, ended.left, ended.private) == (0, {}, []), ended.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from msgspec import structs
 from msgspec.json import decode
@@ -14,6 +15,8 @@ from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, is_audit, load_o
 from wirefault.audit.question import PLACES, QUESTIONS, About, Ask, plan_asks
 from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
+from wirefault.experiments.index import early_word
+from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.gateway.answered_writes import WritesDocument
 from wirefault.gateway.replayed_model import ReplayDocument
@@ -42,6 +45,8 @@ class AuditResult:
     problem: str = ""
     """Why nothing could be asked."""
     code: int = LAB_FAILED
+    is_recorded: bool = False
+    """Whether it was read back from its histories."""
     seconds: float | None = None
     """How long the audit took; None of a recorded one."""
     runs: int = 0
@@ -58,6 +63,11 @@ class AuditResult:
     prices: Prices = field(default_factory=lambda: Prices({}))
     replies_not_kept: int = 0
     """Recorded replies to writes that have secrets: no later run can repeat them."""
+
+    @cached_property
+    def early(self) -> str:
+        """The word of a recorded one without its end, see ``judging.ending``; empty for others."""
+        return early_word(self.saved.logs, self.saved.experiment_id) if self.is_recorded else ""
 
     @property
     def spent(self) -> Spending:
@@ -122,7 +132,7 @@ def read_audit(saved: SavedExperiment) -> AuditResult:
 
     Raises ``NoCleanRuns`` without clean runs, ``InputError`` if its options cannot be read.
     """
-    options, result = load_options(saved), AuditResult(saved, code=0)
+    options, result = load_options(saved), AuditResult(saved, code=0, is_recorded=True)
     recorded = recorded_runs(saved, options.corrections)
     keys = [clean_key(number) for number in range(1, CLEAN_RUNS + 1)]
     if not all(key in recorded for key in keys):
@@ -191,9 +201,15 @@ def answer_findings(saved: SavedExperiment) -> list[Finding]:
     return sorted(findings, key=lambda each: SEVERITIES.index(each.severity))
 
 
-def audit_worst(saved: SavedExperiment) -> str:
-    """Return severity and rule of the audit's worst finding so far; empty if it has none."""
-    return worst_finding(answer_findings(saved))
+def worst_so_far(recording: Recording) -> str:
+    """Return severity and rule of a recording's worst finding; empty without one. Raises ``InputError``."""
+    saved = recording.experiment
+    if saved is not None and is_audit(saved):
+        try:
+            return worst_finding(answer_findings(saved))
+        except NoCleanRuns:
+            return ""
+    return worst_finding(each for arm in recording.arms.values() for each in arm.summary.findings)
 
 
 def _place(answer: Answer, seen: Finding) -> int:

@@ -44,6 +44,7 @@ from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.audit import print_answer, print_audit, print_calls, print_plan
 from wirefault.report.audit_files import audit_as_json, audit_junit
+from wirefault.report.next_command import print_resume
 from wirefault.report.reproduce import EXEC_DEFAULTS
 from wirefault.report.terminal import plain_console
 from wirefault.runner.run import new_run_id
@@ -353,7 +354,7 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
         page = page_line(result.saved.logs, result.saved.experiment_id, environ, stored)
         print_audit(plain_console(stderr=False), result, document["not_asked"], [keep, page])
     if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
-        print_to_stderr(f"to resume it: {result.saved.resume_command}")
+        print_resume(plain_console(stderr=True), result.saved)
     if json_file is not None:
         json_file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
     return result.ending(fail_on, dry_run=how.dry_run)

@@ -29,7 +29,7 @@ from wirefault.cli.options import (
     toxiproxy_option,
 )
 from wirefault.cli.own_lab import CompletedRun, run_in_own_lab
-from wirefault.cli.results import show_page
+from wirefault.cli.results import show_page, show_resume
 from wirefault.core.errors import InputError
 from wirefault.core.redaction import SECRET, Redaction
 from wirefault.history.events import (
@@ -213,6 +213,7 @@ def _show(
     if (arm := completed.arm) is None:
         if completed.recording is None:
             show_page(completed.saved)  # its line says why nothing can be shown
+            show_resume(plain_console(stderr=True), completed.saved)
         return completed.code
     summary, events = arm.summary, arm.events
     rows = calls_by_link(events)
@@ -232,6 +233,7 @@ def _show(
         _write_wiring(record, events, intercept, wiring.subject, prompts)
     show_page(completed.saved, completed.recording)
     print_why(plain_console(stderr=True), summary, arm.logs)
+    show_resume(plain_console(stderr=True), completed.saved)
     return completed.code
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from wirefault.cli.faults import print_set
 from wirefault.cli.options import PromptsOptions, RunOptions, environ_below, logs_in
-from wirefault.cli.results import show_page, show_run, show_why
+from wirefault.cli.results import show_page, show_resume, show_run, show_why
 from wirefault.cli.running import check_files, workers_for
 from wirefault.cli.saved import explained_file_errors, saved_anew
 from wirefault.core.errors import UNKNOWN, InputError
@@ -121,6 +121,7 @@ def run_in_own_lab(
             show_page(saved, recording)
             for arm in recording.arms.values() if recording else ():
                 show_why(plain_console(stderr=how.as_json), arm)
+            show_resume(plain_console(stderr=how.as_json), saved)
     return CompletedRun(code, saved, recording)
 
 

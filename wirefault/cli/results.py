@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from rich.text import Text
 from wirefault.cli.recorded import print_object
 from wirefault.core.errors import InputError, UserError
 from wirefault.experiments.arms import ArmHistory
+from wirefault.experiments.index import early_word
 from wirefault.experiments.recorded import (
     RecordedArm,
     Recording,
@@ -26,10 +26,11 @@ from wirefault.experiments.verdict import Check
 from wirefault.history.events import RunFinished
 from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
+from wirefault.judging.ending import CAN_RESUME
 from wirefault.judging.summary import summary_of
 from wirefault.lab.process import print_to_stderr
 from wirefault.report.experiment import arm_line, print_effects, print_verdict
-from wirefault.report.next_command import print_why, why_line, worst_episode
+from wirefault.report.next_command import print_resume, print_why, why_line, with_folder, worst_episode
 from wirefault.report.replies import print_replies
 from wirefault.report.resilience import print_resilience
 from wirefault.report.summary import findings_table, print_summary
@@ -58,8 +59,13 @@ def show_result(console: Console, result: ExperimentResult, out: Path | None, *,
         if result.plan.experiment.replies:
             print_replies(console, recording_of(result.saved))
         print_verdict(console, result, obstacles_in(result))
+    if result.early:
+        from wirefault.audit.result import worst_so_far
+
+        worst = worst_so_far(recording_of(result.saved)) or "none"
+        console.print(Text(f"{result.early}; worst finding so far: {worst}", style="bold magenta"))
     if result.can_be_resumed:
-        _show_resume(console, result.saved.resume_command, out)
+        print_resume(console, result.saved)
     console.print(f"experiment: {result.saved.folder}", soft_wrap=True)
     if page and result.arms:
         show_page(result.saved)
@@ -135,17 +141,13 @@ def show_tournament(
     print_tournament(console, result)
     tournament = result.tournament
     if any(each.can_be_resumed for each in result.results):
-        _show_resume(console, f"wirefault run --resume {tournament.id}", out)
+        command = with_folder(f"wirefault run --resume {tournament.id}", tournament.logs)
+        console.print(f"to resume it: {command}", soft_wrap=True)
     console.print(f"tournament: wirefault report {tournament.id}", soft_wrap=True)
     if page:
         from wirefault.report.page.tournament import tournament_page_line
 
         print_to_stderr(tournament_page_line(result))
-
-
-def _show_resume(console: Console, command: str, out: Path | None) -> None:
-    folder = f" {shlex.quote(f'--out={out}')}" if out else ""
-    console.print(f"to resume it: {command}{folder}", soft_wrap=True)
 
 
 def show_page(saved: SavedExperiment, recording: Recording | None = None) -> None:
@@ -163,6 +165,12 @@ def show_page(saved: SavedExperiment, recording: Recording | None = None) -> Non
             print_to_stderr(f"spans exported: {export(recording or recording_of(saved))}")
         except UserError as error:
             print_to_stderr(f"warning: no spans exported: {error}")
+
+
+def show_resume(console: Console, saved: SavedExperiment) -> None:
+    """Print the command that resumes it, if it was interrupted or ended early."""
+    if early_word(saved.logs, saved.experiment_id) in CAN_RESUME:
+        print_resume(console, saved)
 
 
 def show_why(console: Console, arm: RecordedArm) -> None:

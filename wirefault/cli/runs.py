@@ -20,7 +20,7 @@ from wirefault.cli.report import report_command, verify_command
 from wirefault.cli.show import show_command
 from wirefault.core.errors import InputError
 from wirefault.experiments.index import StoredRun, listed_run, lone_runs, saved_ids, stored_runs
-from wirefault.judging.ending import INTERRUPTED
+from wirefault.judging.ending import CAN_RESUME
 
 
 @click.group("runs", cls=Group)
@@ -45,9 +45,11 @@ def list_command(out: Path | None) -> None:
         click.echo(f"{logs}: no runs or experiments there")
         return
     states = {}
-    for name, row in rows.items():
-        if row.verdict == INTERRUPTED:
-            rows[name] = replace(row, worst=_worst_so_far(logs, name, out))
+    resume = ""  # the command for the newest that can be resumed
+    for name, row in sorted(rows.items()):
+        if row.verdict in CAN_RESUME:
+            worst, command = _so_far(logs, name, out)
+            rows[name], resume = replace(row, worst=worst), command or resume
     for name in rows:
         try:
             states[name] = evidence_of(logs, name)
@@ -62,25 +64,30 @@ def list_command(out: Path | None) -> None:
     head = ("run", "verdict", "worst finding", "evidence", "tested", "title")
     for line in table_lines(head, lines, width_of(sys.stdout)):
         click.echo(line)
+    if resume:
+        click.echo(f"to resume the newest without its end: {resume}")
     altered = [place for name, *_ in lines for place in states[name].alterations]
     if altered:
         raise AlteredError(altered)
 
 
-def _worst_so_far(logs: Path, name: str, out: Path | None) -> str:
-    """The worst finding of an interrupted experiment or audit; ``-`` and a printed reason if unknown."""
-    from wirefault.audit.options import is_audit
-    from wirefault.audit.result import audit_worst
+def _so_far(logs: Path, name: str, out: Path | None) -> tuple[str, str]:
+    """The worst finding of a recording without its end, and the command that resumes it.
+
+    ``-`` and a printed reason if the finding is unknown; no command for what cannot be resumed.
+    """
+    from wirefault.audit.result import worst_so_far
     from wirefault.core.errors import UserError
-    from wirefault.experiments.saved import load_saved
+    from wirefault.experiments.recorded import open_recording
+    from wirefault.report.next_command import with_folder
 
     try:
-        saved = load_saved(logs, name, environ_below(out))
-        worst = audit_worst(saved) if is_audit(saved) else saved.worst_finding()
+        recording = open_recording(logs, name, environ_below(out))
+        worst, saved = worst_so_far(recording), recording.experiment
     except (UserError, OSError) as error:
         click.echo(f"{name}: its worst finding is not known: {error}", err=True)
-        return "-"
-    return "-" if worst is None else worst or "none"
+        return "-", ""
+    return worst or "none", with_folder(saved.resume_command, logs) if saved else ""
 
 
 for each in (show_command, compare_command, report_command, trend_command, verify_command):

@@ -40,10 +40,10 @@ def show_command(
     """
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import findings_if_audit
-    from wirefault.experiments.index import listed_run
-    from wirefault.judging.ending import INTERRUPTED, run_word
+    from wirefault.experiments.index import early_word, listed_run
+    from wirefault.judging.ending import CAN_RESUME, run_word
     from wirefault.judging.judge import judge_episode
-    from wirefault.report.next_command import with_folder
+    from wirefault.report.next_command import print_resume
     from wirefault.report.page_links import recorded_link
     from wirefault.report.terminal import plain_console
     from wirefault.report.timeline import timeline_as_json
@@ -60,14 +60,15 @@ def show_command(
     recorded, evidence = recording.arm(arm), recording.evidence
     if episode is None:
         _list_episodes(recorded, _findings_of(recording, recorded), as_json=as_json)
-        saved = recording.experiment
-        listed = listed_run(saved.logs, recording.id, is_saved=True).verdict if saved else ""
+        saved, word = recording.experiment, early_word(recorded.logs, recording.id)
         if saved is None or (saved.plan.is_plain_run and not is_audit(saved)):
-            click.echo(f"verdict: {run_word(recorded.summary)}", err=as_json)
-        elif is_audit(saved) or listed == INTERRUPTED:
-            click.echo(f"verdict: {listed}", err=as_json)
-        if saved is not None and listed == INTERRUPTED:
-            click.echo(f"to resume it: {with_folder(saved.resume_command, saved.logs)}", err=as_json)
+            word = word or run_word(recorded.summary)
+        elif not word and is_audit(saved):
+            word = listed_run(saved.logs, recording.id, is_saved=True).verdict
+        if word:
+            click.echo(f"verdict: {word}", err=as_json)
+        if saved is not None and word in CAN_RESUME:
+            print_resume(plain_console(stderr=as_json), saved)
         click.echo(f"evidence: {evidence.text}", err=as_json)
         return
     key = recorded.episode_named(episode)

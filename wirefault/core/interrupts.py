@@ -11,6 +11,7 @@ import os
 
 INTERRUPTED = 130  # 128 + SIGINT: the shell's exit code for a program ended by Ctrl-C
 INTERRUPTED_LINE = "interrupted"
+KILLED_LINE = f"{INTERRUPTED_LINE}: the launcher was killed"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -19,6 +20,11 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, reason: str, signal: int = 0) -> None:
         super().__init__(reason)
         self.signal = signal
+
+
+def is_interruption(reason: str) -> bool:
+    """Return whether a run ended early for this reason because a person stopped or killed Wirefault."""
+    return reason in (INTERRUPTED_LINE, KILLED_LINE)
 
 
 def interruption_reason(number: int) -> str:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from msgspec import structs
 
-from wirefault.core.interrupts import INTERRUPTED_LINE
+from wirefault.core.interrupts import INTERRUPTED_LINE, is_interruption
 from wirefault.experiments.facts import (
     EpisodeFacts,
     RunFacts,
@@ -191,7 +191,8 @@ def read_arm(
     never = [name for name in end.never_called if all(_names(each, name) for each in ends)]
     left = [runs[begun[key]] for key in begun.keys() - counting.keys()]
     reasons = {next((end.reason for end in _of_kind(run, RunFinished)), None) for run in left}
-    interrupted = reasons == {INTERRUPTED_LINE} or not problems
+    last = reasons or {each.reason for each in ends[-1:]}
+    interrupted = not problems or all(reason is None or is_interruption(reason) for reason in last)
     reason = "" if done else INTERRUPTED_LINE if interrupted else "; ".join(problems)
     # each run names the word and the worst finding of its own episodes alone
     whole = structs.replace(end, completed=done, reason=reason, never_called=never, worst=None, word="")

@@ -179,7 +179,8 @@ def compare(first: Side, second: Side, arms: Sequence[str] = ()) -> Comparison:
 def _lone_arm(side: Side, arms: Sequence[str]) -> str:
     if not side.arms:
         raise InputError(
-            f"{side.id} has no recorded run, it was stopped early; wirefault run --resume {side.id} runs it"
+            f"{side.id} has no recorded run, it was stopped early; wirefault show {side.id} names the command"
+            " that runs it"
         )
     if side.is_experiment and len(arms) == 1 and arms[0] in side.arms:
         return arms[0]

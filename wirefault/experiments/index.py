@@ -20,12 +20,13 @@ from msgspec.json import decode
 
 from wirefault.core.errors import InputError
 from wirefault.core.files import folders_in, names_in, read_shared, read_shared_head, read_shared_tail
+from wirefault.core.interrupts import is_interruption
 from wirefault.core.private_files import is_owned
 from wirefault.core.signing import own_key
 from wirefault.history.events import Note, RunFinished, RunStarted
 from wirefault.history.lines import BaseEvent, event_start
 from wirefault.history.reader import LIVE
-from wirefault.judging.ending import INTERRUPTED, NO_VERDICT
+from wirefault.judging.ending import CUT_SHORT, DRY_RUN, EARLY, INTERRUPTED, NO_VERDICT
 
 PLAN, VERDICT, END = "plan.json", "verdict.json", "end.json"
 MANIFEST, AUDIT = "manifest.json", "audit.json"
@@ -82,6 +83,7 @@ class StoredVerdict(Struct, frozen=True):
 
     title: str
     verdict: str | None = None
+    because: str = ""
     worst: str | None = None
     timing: _Timing | None = None
     checks: list[_StoredCheck] = []
@@ -260,6 +262,8 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
     tested = begun.subject if begun else "-"
     if not is_saved:
         prompts = f"{begun.prompts} prompt{'s' * (begun.prompts != 1)}" if begun else "-"
+        if end is None and not is_running(logs, name):
+            return _in_words(INTERRUPTED, None, tested, prompts)
         return _in_words(end.word if end else "", end.worst if end else None, tested, prompts)
     folder = logs / "experiments" / name
     try:
@@ -273,9 +277,29 @@ def listed_run(logs: Path, name: str, *, is_saved: bool) -> ListedRun:
     except (OSError, ValueError) as error:
         return ListedRun("unreadable", "-", tested, f"{VERDICT}: {error}")
     if is_dry_run(logs, name):
-        return ListedRun("dry run", "-", tested, title)
-    word = stored.verdict or ("" if is_running(logs, name) else INTERRUPTED)
+        return ListedRun(DRY_RUN, "-", tested, title)
+    word = stored.verdict or _early_word(logs, name, stored.because)
+    if word in EARLY and is_running(logs, name):  # perhaps resumed
+        return _in_words("", None, tested, title)
     return _in_words(word, stored.worst, tested, title)
+
+
+def _early_word(logs: Path, name: str, because: str) -> str:
+    """``because``: of its document; of one that was killed, its last run's end decides."""
+    if because:
+        return CUT_SHORT if because.startswith(CUT_SHORT) else INTERRUPTED
+    ran = [run for run in run_ids_of(logs, name) if has_begun(logs, run)]
+    end = _ends_of_run(logs, ran[-1])[1] if ran else None
+    return INTERRUPTED if end is None or not end.reason or is_interruption(end.reason) else CUT_SHORT
+
+
+def early_word(logs: Path, name: str) -> str:
+    """Return the word of a recording without its end, as a list shows it; empty for all others."""
+    is_saved = name in saved_ids(logs)
+    if not is_saved and _ends_of(logs, name)[1] is not None:
+        return ""
+    word = listed_run(logs, name, is_saved=is_saved).verdict
+    return word if word in EARLY else ""
 
 
 def is_running(logs: Path, name: str) -> bool:
@@ -316,12 +340,17 @@ class _Ended(Struct):
 
     word: str = ""
     worst: str | None = None
+    reason: str = ""
 
 
 def _ends_of(logs: Path, name: str) -> tuple[_Begun | None, _Ended | None]:
     """Read the beginning and the end of the first run: only the ends of its file."""
     runs = (run for run in run_names(logs, name) if run == name or run.startswith((f"{name}-", f"{name}.")))
     run = next((run for run in runs if has_begun(logs, run)), "")
+    return _ends_of_run(logs, run)
+
+
+def _ends_of_run(logs: Path, run: str) -> tuple[_Begun | None, _Ended | None]:
     folder = logs / "runs" / run
     file = next((each for each in names_in(logs, folder) if each.startswith("agent-")), "") if run else ""
     if not file:

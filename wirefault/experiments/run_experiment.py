@@ -22,6 +22,7 @@ from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
 from wirefault.experiments.experiment import AFTER, CONTROL, Experiment
 from wirefault.experiments.experiment_file import python_experiment
 from wirefault.experiments.hypothesis import parse_statements
+from wirefault.experiments.index import early_word
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import findings_by_arm, harm_beside_verdict
@@ -39,7 +40,7 @@ from wirefault.experiments.verdict import (
 from wirefault.experiments.watch import Watch
 from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError
-from wirefault.judging.ending import FailOn, run_ending, run_word
+from wirefault.judging.ending import NO_VERDICT, FailOn, early_word_of, run_ending, run_word
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
@@ -69,6 +70,11 @@ class ExperimentResult:
     rollback: str = ""
     timing: Mapping[str, float] = field(default_factory=dict)
 
+    @cached_property
+    def early(self) -> str:
+        """The word of one without its end, see ``judging.ending``; empty for others."""
+        return early_word(self.saved.logs, self.saved.experiment_id)
+
     @property
     def is_whole(self) -> bool:
         """Whether nothing is left to run; else it can be resumed."""
@@ -85,6 +91,13 @@ class ExperimentResult:
     def verdict(self) -> ExperimentVerdict | None:
         """``held``, ``deviated``, ``unknown`` or ``aborted``; None without a verdict."""
         return self.judged.verdict if self.judged else None
+
+    @property
+    def word(self) -> str:
+        """The word of all readers: the verdict; without a hypothesis, what was found; or why it has none."""
+        if self.judged is not None:
+            return self.judged.verdict
+        return self.early or (run_word(self.run_summary) if self.run_summary else NO_VERDICT)
 
     def ending(self, fail_on: FailOn = "risky") -> int:
         """The exit code; without a hypothesis, what was found decides, see ``judging.ending``."""
@@ -134,8 +147,8 @@ class ExperimentResult:
     def as_json(self) -> dict[str, Any]:
         """One JSON object; the verdict may be ``null``."""
         judged = self.judged
-        word = run_word(self.run_summary) if self.run_summary else None
-        without = "it did not complete" if self.can_be_resumed else "it has no hypothesis"
+        early = "" if judged else self.early
+        without = f"{early}: it did not complete" if early else "it has no hypothesis"
         return {
             "experiment": self.saved.experiment_id,
             "title": Redaction(self.plan.configuration.environ).text(self.plan.experiment.title),
@@ -143,7 +156,7 @@ class ExperimentResult:
             "tags": list(self.plan.experiment.tags),
             "seed": self.plan.seed,
             "confidence": self.plan.terms.confidence,
-            "verdict": judged.verdict if judged else word,
+            "verdict": judged.verdict if judged else self.word if self.plan.is_plain_run else None,
             "because": judged.because if judged else without,
             "harm_beside": self.harm_beside,
             "rollback": self.rollback or None,
@@ -255,6 +268,8 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
     result.timing = {**watch.taken, "workers": how.workers}
     if result.code == 0 and not saved.plan.is_plain_run:
         _judge(result)
+    ended = result.judged is not None or (result.run_summary is not None and result.run_summary.completed)
+    result.early = "" if ended else early_word_of(result.code)
     try:
         worst = result.run_summary.worst if result.run_summary else saved.worst_finding()
         saved.write_verdict(result.as_json(), worst)

@@ -93,7 +93,10 @@ class SavedExperiment:
 
     @property
     def resume_command(self) -> str:
-        """The command that runs the rest of it."""
+        """The command that runs the rest of it; of a tournament's arm, the rest of the tournament."""
+        tournament = self.experiment_id.rpartition(".")[0]
+        if tournament and f"{tournament}.1" in saved_ids(self.logs):
+            return f"wirefault run --resume {tournament}"
         if self.plan.search:
             return f"wirefault search resume {self.experiment_id}"
         command = "audit" if AUDIT in names_in(self.logs, self.folder) else "run"

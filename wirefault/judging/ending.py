@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
+from wirefault.core import interrupts
 from wirefault.core.errors import DEVIATED, UNKNOWN
 from wirefault.history.judged_events import SEVERITIES, Severity
 from wirefault.judging.account import nothing_known
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
 # what a run without a hypothesis showed: the one word of list, page, Markdown and JUnit
 FOUND: Mapping[Severity, str] = {"harmful": "harm found", "risky": "risk found"}
 FINE, UNDECIDED, CUT_SHORT, NO_VERDICT = "nothing harmful found", "unknown", "ended early", "no verdict"
-INTERRUPTED = "interrupted"
-"""Of an experiment or an audit that can be resumed."""
+INTERRUPTED, DRY_RUN = "interrupted", "dry run"
+# of recordings without their end, whose findings so far come second
+CAN_RESUME = frozenset({INTERRUPTED, CUT_SHORT})
+EARLY = frozenset({NO_VERDICT, INTERRUPTED, CUT_SHORT, DRY_RUN})
 FailOn = Literal["harmful", "risky", "wasteful", "none"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 _DEFAULT: FailOn = "risky"
@@ -54,14 +57,21 @@ def shows_nothing(summary: Summary) -> str:
     return failed or nothing_known(summary.faults, summary.settings)
 
 
+def early_word_of(code: int) -> str:
+    """Return the word of a recording whose command ended early with this exit code."""
+    return INTERRUPTED if code == interrupts.INTERRUPTED else CUT_SHORT
+
+
 def run_word(summary: Summary) -> str:
-    """Return the word of a run without a hypothesis. The outcome names an agent that broke."""
+    """Return the word of a run without a hypothesis. The outcome names an agent that broke.
+
+    A run without its end has the word of its end. Whether it still runs is not in its history, see
+    ``experiments.index.early_word``.
+    """
+    if not summary.completed:
+        return INTERRUPTED if summary.interrupted else CUT_SHORT
     severities = {finding.severity for finding in summary.findings}
     if grave := [word for severity, word in FOUND.items() if severity in severities]:
         return grave[0]
-    if summary.duration_s is None:  # no end was recorded
-        return NO_VERDICT
-    if not summary.completed:
-        return CUT_SHORT
     broken = [outcome for outcome in ("crash", "runaway") if outcome in summary.outcomes]
     return UNDECIDED if shows_nothing(summary) else broken[0] if broken else FINE

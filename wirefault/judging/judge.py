@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from msgspec import structs
 
-from wirefault.core.interrupts import INTERRUPTED_LINE
+from wirefault.core.interrupts import is_interruption
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.history.judged_events import SEVERITIES, FaultRecord, Finding
 from wirefault.history.reader import with_ids
@@ -138,7 +138,7 @@ def judge_identified(
     if started is None:
         raise ValueError("no run_started in this history: is the agent's file missing?")
     finished = next((event for event in reversed(events) if isinstance(event, RunFinished)), None)
-    interrupted = finished is not None and finished.reason == INTERRUPTED_LINE
+    interrupted = finished is not None and is_interruption(finished.reason)
     traces = {trace.episode: trace for trace in traces_of(identified)}
     recorded = recorded_judgements(identified)
     if judged is None:

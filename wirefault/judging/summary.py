@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wirefault.core.interrupts import is_interruption
 from wirefault.history.events import (
     LAB_MODEL,
     AttemptArmed,
@@ -97,6 +98,7 @@ class Summary:
     ``went_past``: the connections that bypassed the lab.
     ``recoveries``: what the agent tried to recover from failures, by strategy.
     ``kills``: the kills of the subject and the work after them, by link and point.
+    ``interrupted``: a person stopped or killed it before its end, or it is still running.
     ``remarks`` are for people: all that is not as it should be, in words.
     """
 
@@ -137,6 +139,7 @@ class Summary:
     never_called: list[NeverCalled] = field(default_factory=list)
     recoveries: dict[str, RecoveryCount] = field(default_factory=dict)
     kills: list[KillPoint] = field(default_factory=list)
+    interrupted: bool = False
 
     @property
     def lab_failed_because(self) -> str:
@@ -238,6 +241,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         never_called=finished.never_called if finished else [],
         recoveries=recovery_counts(events),
         kills=kill_points(judgement.traces.values()),
+        interrupted=finished is None or is_interruption(finished.reason),
     )
 
 
@@ -338,7 +342,7 @@ def remarks(judgement: RunJudgement, torn: int, refused: Mapping[str, int]) -> I
 
 def _end(finished: RunFinished | None) -> Iterator[str]:
     if finished is None:
-        yield "the run has no end in its history: still running, or killed"
+        yield "the run has no end in its history: still running, or interrupted"
         return
     if not finished.completed:
         yield ended_early(finished.reason)

@@ -11,9 +11,10 @@ from wirefault.audit.answers import Answer
 from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.options import load_options
-from wirefault.audit.result import AuditResult, not_asked
+from wirefault.audit.result import AuditResult, answer_findings, not_asked
 from wirefault.experiments.plan import PLAIN_RUN
-from wirefault.judging.ending import FINE, FOUND, UNDECIDED, FailOn, fails
+from wirefault.judging.ending import FINE, FOUND, UNDECIDED, FailOn, early_word_of, fails
+from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.summary import counted
 from wirefault.report.audit import show_command, shown_key
 from wirefault.report.junit import junit_text, xml_text
@@ -48,7 +49,8 @@ def audit_junit(result: AuditResult, fail_on: FailOn = "risky") -> str:
     if unasked and not result.problem and not load_options(result.saved).dry_run:
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name="all questions")
         questions = counted(len(result.asks), "question")
-        message = f"{unasked} of {questions} not asked: the audit ended early"
+        word, so_far = audit_verdict(result), worst_finding(answer_findings(result.saved)) or "none"
+        message = f"{word}: {unasked} of {questions} not asked; worst finding so far: {so_far}"
         ElementTree.SubElement(case, "error", message=message)
     if result.problem:
         case = ElementTree.SubElement(suite, "testcase", classname="audit", name="clean runs")
@@ -82,6 +84,8 @@ def audit_as_json(result: AuditResult) -> dict[str, Any]:
 
 def audit_verdict(result: AuditResult) -> str:
     """Return what the audit showed, in the words of a run."""
+    if result.early or result.code:
+        return result.early or early_word_of(result.code)
     severities = [group.worst.severity for group in finding_groups(result.answers)]  # the worst first
     if severities and severities[0] in FOUND:
         return FOUND[severities[0]]

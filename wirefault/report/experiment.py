@@ -51,7 +51,6 @@ def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping
     """
     judged = result.judged
     if judged is None:
-        console.print(Text("no verdict: it is incomplete", style="bold magenta"))
         return
     table = new_table("arm", "statement", "kind", "verdict", "measured", text_columns=(0, 1, 2, 3, 4))
     table.columns[1].no_wrap = table.columns[4].no_wrap = False

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
+from wirefault.audit.result import worst_so_far
 from wirefault.experiments.assertions.registry import statement_of
+from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.history.logs import strip_control
 from wirefault.judging.ending import FailOn, fails, run_word, shows_nothing
@@ -54,10 +56,9 @@ def junit(results: list[ExperimentResult], fail_on: FailOn = "risky") -> str:
         if result.harm_beside:
             ElementTree.SubElement(suite, "system-out").text = xml_text("\n".join(result.harm_beside))
         if result.run_summary is not None:
-            _add_plain_run(suite, result.run_summary, fail_on)
-        if result.judged is None and result.can_be_resumed:
-            case = _junit_case(suite, "experiment", "completed")
-            ElementTree.SubElement(case, "error", message="did not run to its end")
+            _add_plain_run(suite, result.run_summary, result.word, fail_on)
+        if result.judged is None and result.early:
+            _add_early(suite, "experiment", result.word, worst_so_far(recording_of(result.saved)))
         if seconds := result.timing.get("seconds"):
             suite.set("time", f"{seconds:.3f}")
     return junit_text(root)
@@ -67,18 +68,24 @@ def run_junit(summary: Summary, fail_on: FailOn = "risky") -> str:
     """Return JUnit XML of a lone run, as pytest's plugin and a lab in Compose record it."""
     root = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(root, "testsuite", name=xml_text(f"{summary.subject}, {summary.run_id}"))
-    _add_plain_run(suite, summary, fail_on)
+    _add_plain_run(suite, summary, run_word(summary), fail_on)
     if not summary.completed:
-        case = _junit_case(suite, "run", "completed")
-        ElementTree.SubElement(case, "error", message="did not run to its end")
+        _add_early(suite, "run", run_word(summary), summary.worst)
     return junit_text(root)
 
 
-def _add_plain_run(suite: ElementTree.Element, summary: Summary, fail_on: FailOn) -> None:
+def _add_early(suite: ElementTree.Element, kind: str, word: str, worst: str) -> None:
+    """Add the case of a recording without its end."""
+    case = _junit_case(suite, kind, "completed")
+    message = f"{word}: it did not run to its end; worst finding so far: {worst or 'none'}"
+    ElementTree.SubElement(case, "error", message=xml_text(message))
+
+
+def _add_plain_run(suite: ElementTree.Element, summary: Summary, word: str, fail_on: FailOn) -> None:
     """Add the cases of a run without a hypothesis, which decide about its exit code."""
     case = _junit_case(suite, "run", "no harmful or risky finding")
     properties = ElementTree.SubElement(case, "properties")
-    ElementTree.SubElement(properties, "property", name="verdict", value=run_word(summary))
+    ElementTree.SubElement(properties, "property", name="verdict", value=word)
     failing = [each for each in summary.findings if fails(each.severity, fail_on)]
     if failing:
         problem = ElementTree.SubElement(case, "failure", message=xml_text(failing[0].text))

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from wirefault.core.lab_folder import logs_folder, output_folder
+from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged
 from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
@@ -84,6 +85,12 @@ def with_folder(command: str, logs: Path) -> str:
             before, name, after = re.split(r"(\bwirefault \w+)", command, maxsplit=1)
             return f"{before}{name} {option}{after}"
     return command if _is_same(logs, logs_folder({})) else f"LOGS_DIR={shlex.quote(str(logs))} {command}"
+
+
+def print_resume(console: Console, saved: SavedExperiment) -> None:
+    """Print the command that runs the rest of what was interrupted or ended early, unbroken for copying."""
+    line = f"to resume it: {with_folder(saved.resume_command, saved.logs)}"
+    console.print(Text(strip_control(line)), soft_wrap=True)
 
 
 def print_why(console: Console, summary: Summary, logs: Path) -> None:

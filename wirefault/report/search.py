@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from wirefault.audit.result import worst_so_far
+from wirefault.experiments.index import early_word
+from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.search.chain import Chain, Risk
 from wirefault.experiments.search.explain import Cause
 from wirefault.experiments.search.limit import Limit
@@ -12,6 +15,7 @@ from wirefault.experiments.search.minimise import Smallest
 from wirefault.experiments.search.pairs import Pairs
 from wirefault.experiments.search.run_search import SearchResult
 from wirefault.history.logs import strip_control
+from wirefault.report.next_command import with_folder
 from wirefault.stats.rates import percent
 
 
@@ -41,7 +45,10 @@ def search_lines(result: SearchResult) -> Iterator[str]:
     for parts in answer_parts(result):
         yield strip_control("".join(each if isinstance(each, str) else each.text for each in parts))
     if not result.is_whole:
-        yield f"to resume it: {result.saved.resume_command}"
+        saved = result.saved
+        if early := early_word(saved.logs, saved.experiment_id):
+            yield f"{early}; worst finding so far: {worst_so_far(recording_of(saved)) or 'none'}"
+        yield f"to resume it: {with_folder(saved.resume_command, saved.logs)}"
     yield f"search: {result.saved.folder}"
 
 
@@ -51,7 +58,7 @@ def answer_parts(result: SearchResult) -> Iterator[Parts]:
     if result.no_steady_state:
         yield "not searched: the agent fails without faults: ", Value(result.no_steady_state, ("because",))
     elif result.answer is None:
-        yield ("no answer yet: it ended early",)
+        yield ("no answer yet",)
     elif isinstance(result.answer, Limit):
         yield from _limit_parts(result.answer, str(terms["of"]))
     elif isinstance(result.answer, Chain):

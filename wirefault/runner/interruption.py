@@ -8,11 +8,9 @@ import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
 
-from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted, interrupting_signal
+from wirefault.core.interrupts import INTERRUPTED_LINE, KILLED_LINE, Interrupted, interrupting_signal
 from wirefault.core.processes import reason_to_end, watch_lifeline
 from wirefault.subjects.subject import AttemptContext, Subject, SubjectResult, SubjectWrapper
-
-_LAUNCHER_ENDED = "the launcher ended"
 
 
 class EndedByLauncher(Interrupted):
@@ -53,7 +51,7 @@ def interrupt_once(environ: Mapping[str, str]) -> Callable[[], None]:
 
 def _end_by(number: int, environ: Mapping[str, str], *, orphaned: bool) -> KeyboardInterrupt:
     if number == signal.SIGTERM and orphaned:
-        return Interrupted(_LAUNCHER_ENDED)
+        return Interrupted(KILLED_LINE)
     reason = reason_to_end(environ) if number == signal.SIGTERM else ""
     if not reason:
         return Interrupted(INTERRUPTED_LINE, number)

@@ -155,12 +155,14 @@ class EpisodeToJudge:
         return Verdict(axes, outcome, sorted(flags), why)
 
     def _pending(self) -> str:
-        """Why the episode has no end yet: the run continues, or a person interrupted it; else empty."""
+        """Why the episode has no end: the run continues, or was interrupted; else empty."""
         if self.trace.last(WorldRead) is not None or (self.finished and not self.interrupted):
             return ""
-        if self.interrupted:
-            return "interrupted before its end"
-        return "its end is not in the history: still running, or the run was killed"
+        return (
+            "interrupted before its end"
+            if self.interrupted
+            else "still running, or interrupted: it has no end"
+        )
 
     def _with_late_writes(self, world: WorldJudgement) -> WorldJudgement:
         """Make the world unknown if a write came after the end of its attempt.

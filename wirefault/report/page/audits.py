@@ -11,10 +11,11 @@ from wirefault.audit.answers import Answer
 from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.options import load_options
 from wirefault.audit.question import QUESTIONS
-from wirefault.audit.result import AuditResult
+from wirefault.audit.result import AuditResult, worst_so_far
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.judged_events import SEVERITIES, Finding, Severity
+from wirefault.judging.ending import EARLY
 from wirefault.report.audit import shown_key
 from wirefault.report.audit_files import audit_as_json, audit_verdict
 from wirefault.report.next_command import (
@@ -53,8 +54,10 @@ from wirefault.report.page.parts import (
     Matrix,
     PageContent,
     count_text,
+    early_verdict,
     first_to_open,
     judged_episodes,
+    resume_commands,
 )
 from wirefault.report.page.phrase import Figure, Phrase, capitalised
 from wirefault.report.page_links import audit_order, episode_anchor
@@ -72,7 +75,9 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
     numbers = {key: each.number for key, each in traces.items()}
     clean = traces.get("clean")
     cards = list(_audit_findings(result, traces, clean))
-    verdict = audit_verdict(result)
+    verdict, tone = audit_verdict(result), VERDICT_TONES.get(audit_verdict(result), "open")
+    if verdict in EARLY:
+        verdict, tone = early_verdict(verdict, worst_so_far(recording))
     counts = _counts(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
     seconds = clean.figure(f"{clean.row['busy_s']:.3f} s", "busy_s") if clean else "unknown"
@@ -83,7 +88,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         id=recording.id,
         title=saved.plan.experiment.title,
         kind="audit",
-        tone=VERDICT_TONES.get(verdict, "open"),
+        tone=tone,
         verdict=verdict,
         sentence=Phrase(*_worst(cards, command), _audit_sentence(counts)),
         facts=[
@@ -102,6 +107,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
                 "keep it as an experiment",
                 command_on_run(["wirefault", "init", recording.id], [], saved.logs),
             ),
+            *resume_commands(recording),
         ],
         findings=cards,
         matrix=_question_matrix(result, numbers),

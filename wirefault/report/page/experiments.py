@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from wirefault.audit.result import worst_so_far
 from wirefault.core.errors import InputError
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.run_experiment import ExperimentResult, obstacles_in
@@ -62,7 +63,9 @@ from wirefault.report.page.parts import (
     PageContent,
     Table,
     count_text,
+    early_verdict,
     first_to_open,
+    resume_commands,
 )
 from wirefault.report.page.phrase import Figure, Phrase, capitalised, joined
 from wirefault.report.page_links import episode_anchor
@@ -138,12 +141,14 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
             except_outcomes=frozenset(in_checks),
         ),
     ]
-    verdict = result.judged.verdict if result.judged else "no verdict"
+    verdict, tone = result.word, VERDICT_TONES.get(result.word, "open")
+    if result.early:
+        verdict, tone = early_verdict(result.early, worst_so_far(recording))
     return PageContent(
         id=recording.id,
         title=f"Tested: {saved.plan.experiment.title}",
         kind="experiment",
-        tone=VERDICT_TONES.get(verdict, "open"),
+        tone=tone,
         verdict=verdict,
         sentence=Phrase(_sentence(seen), *(beyond_statements(cards) if verdict == "held" else ())),
         facts=list(_facts(seen, arms)),
@@ -151,7 +156,8 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
             (
                 "repeat the whole experiment",
                 command_on_run(["wirefault", "run", "--again", recording.id], [], saved.logs),
-            )
+            ),
+            *resume_commands(recording),
         ],
         findings=cards,
         matrix=_statement_matrix(seen),

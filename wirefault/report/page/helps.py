@@ -40,8 +40,9 @@ VERDICTS: Mapping[str, str] = {
     "deviated": "a statement was not true",
     "unknown": "what was recorded does not decide it",
     "aborted": "stopped before its end",
-    "no verdict": "it did not run to its end",
-    "interrupted": "it ended early, and can be resumed",
+    "no verdict": "it has not ended",
+    "interrupted": "it was stopped or killed before its end, and can be resumed",
+    "ended early": "it did not run to its end, and can be resumed",
     "perhaps worse": "the episodes do not decide it",
 }
 """Of experiments and comparisons."""

@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 from markupsafe import Markup
 
+from wirefault.experiments.index import early_word
 from wirefault.experiments.plan import PLAIN_RUN
-from wirefault.experiments.recorded import RecordedArm
+from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.judged_events import Severity
-from wirefault.judging.ending import FINE, FOUND
+from wirefault.judging.ending import CAN_RESUME, FINE, FOUND
 from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.summary import Summary
-from wirefault.report.next_command import episode_command, repeat_command
+from wirefault.report.next_command import episode_command, repeat_command, with_folder
 from wirefault.report.page.episode import EpisodeCard, Node
 from wirefault.report.page.figures import episode_figures
 
@@ -30,6 +31,20 @@ VERDICT_TONES: Mapping[str, Tone] = {
     FOUND["risky"]: "risk",
     FINE: "good",
 }
+
+
+def early_verdict(word: str, worst: str) -> tuple[str, Tone]:
+    """Return the verdict of a recording without its end: its word, and beside it the worst finding so far."""
+    alone = next((each for severity, each in FOUND.items() if worst.startswith(severity)), "")
+    return f"{word}; worst finding so far: {worst or 'none'}", VERDICT_TONES.get(alone, "open")
+
+
+def resume_commands(recording: Recording) -> list[tuple[str, str]]:
+    """Return the command that runs the rest of a recording that was interrupted or ended early."""
+    saved = recording.experiment
+    if saved is None or early_word(saved.logs, recording.id) not in CAN_RESUME:
+        return []
+    return [("resume it", with_folder(saved.resume_command, saved.logs))]
 
 
 @dataclass(frozen=True)

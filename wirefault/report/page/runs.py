@@ -6,10 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from wirefault.experiments.index import early_word
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.judged_events import SEVERITIES, Severity
 from wirefault.judging.account import nothing_known
-from wirefault.judging.ending import FINE, FOUND, UNDECIDED, run_word, shows_nothing
+from wirefault.judging.ending import EARLY, FINE, FOUND, UNDECIDED, run_word, shows_nothing
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, recoveries_text
@@ -36,7 +37,9 @@ from wirefault.report.page.parts import (
     PageContent,
     Tone,
     count_text,
+    early_verdict,
     first_to_open,
+    resume_commands,
 )
 from wirefault.report.page.phrase import Figure, Phrase, capitalised, joined
 from wirefault.report.reproduce import summary_command
@@ -54,7 +57,8 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
     summary = episodes.summaries[arm.name]
     calm = [each for each in placed if not each.faults]
     cards = finding_cards(placed, calm)
-    verdict, tone = _run_verdict(summary, placed)
+    early = early_word(arm.logs, recording.id) or run_word(summary)
+    verdict, tone = early_verdict(early, summary.worst) if early in EARLY else _run_verdict(summary, placed)
     reached = reached_figures(summary, placed)
     grave = {"with_findings": sum(map(_has_finding, placed))}
     arms = [arm_figures("", summary, len(placed)) | reached | grave]
@@ -71,7 +75,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
             ("under", reached_text(arms, summary.faults)),
             *_run_facts(summary),
         ],
-        commands=_run_commands(summary, arm.logs),
+        commands=[*_run_commands(summary, arm.logs), *resume_commands(recording)],
         findings=cards,
         matrix=_fault_matrix(placed),
         charts=[*outcome_chart(arms), *latency_chart(links)],
@@ -85,7 +89,7 @@ def run_content(recording: Recording, arm: RecordedArm, title: str) -> PageConte
 
 
 def _run_verdict(summary: Summary, placed: Sequence[EpisodeCard]) -> tuple[str, Tone]:
-    """The run's word, and what limits it."""
+    """The word of a complete run, and what limits it."""
     word = run_word(summary)
     if word in FOUND.values():
         return word, VERDICT_TONES[word]

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from wirefault.audit.result import worst_so_far
 from wirefault.experiments.experiment import CONTROL
+from wirefault.experiments.index import early_word
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.search.chain import Chain
@@ -38,7 +40,9 @@ from wirefault.report.page.parts import (
     Table,
     Tone,
     count_text,
+    early_verdict,
     first_to_open,
+    resume_commands,
 )
 from wirefault.report.page.phrase import Figure, Phrase, capitalised, joined
 from wirefault.report.page.svg import Band, LevelPoint, shares_by_level
@@ -93,6 +97,8 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
     has_sets = saved.plan.search["kind"] not in ("limit", "next", "pairs")
     sets = _set_figures(saved, result, by_arm) if has_sets else []
     verdict, tone = _verdict(result)
+    if early := early_word(saved.logs, recording.id):
+        verdict, tone = early_verdict(early, worst_so_far(recording))
     return PageContent(
         id=recording.id,
         title=saved.plan.experiment.title,
@@ -101,7 +107,7 @@ def search_content(recording: Recording, saved: SavedExperiment, result: SearchR
         verdict=verdict,
         sentence=_sentence(result),
         facts=list(_facts(saved, arms, summaries)),
-        commands=list(_commands(saved, result)),
+        commands=[*_commands(saved), *resume_commands(recording)],
         findings=cards,
         matrix=_set_matrix(saved, sets, by_arm),
         charts=[
@@ -264,12 +270,10 @@ def _question(kind: str, terms: Mapping[str, Any]) -> Phrase:
     return Phrase(f"the faults because of which the episode was {terms['outcome']}")
 
 
-def _commands(saved: SavedExperiment, result: SearchResult) -> Iterator[tuple[str, str]]:
+def _commands(saved: SavedExperiment) -> Iterator[tuple[str, str]]:
     name = saved.experiment_id
     if words := saved.plan.search.get("command"):
         yield "repeat the whole search", with_folder(shlex.join(words), saved.logs)
-    if not result.is_whole:
-        yield "resume it", command_on_run(["wirefault", "search", "resume", name], [], saved.logs)
     yield "show the answer", command_on_run(["wirefault", "report", name], [], saved.logs)
 
 

@@ -82,7 +82,7 @@ def _arm_matrix(results: Sequence[ExperimentResult]) -> Matrix | None:
             agent_of(each.plan),
             [
                 Cell(
-                    each.verdict or "no verdict",
+                    each.word,
                     _TONES.get(each.verdict or "", "open"),
                     f"../{each.saved.experiment_id}/{PAGE}",
                 )

@@ -27,6 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wirefault.audit.options import is_audit_id
+from wirefault.audit.result import worst_so_far
 from wirefault.core.errors import UserError
 from wirefault.core.sockets import names_loopback
 from wirefault.experiments.compare import compare
@@ -42,6 +43,7 @@ from wirefault.experiments.index import (
 )
 from wirefault.experiments.recorded import open_recording
 from wirefault.history.reader import HistoryError
+from wirefault.judging.ending import CAN_RESUME
 from wirefault.memory.document import memory_document
 from wirefault.memory.histories import sources_in
 from wirefault.memory.store import Memory
@@ -101,6 +103,7 @@ class Runs:
     environ: Mapping[str, str]
     _pages: OrderedDict[tuple[str, ...], _Page] = field(default_factory=OrderedDict)
     _states: dict[str, tuple[_Signature, str]] = field(default_factory=dict)
+    _worst: dict[str, tuple[_Signature, str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     """Of the caches; each page has its own lock while it is rendered."""
 
@@ -118,6 +121,8 @@ class Runs:
         run, state = listed_run(self.logs, name, is_saved=is_saved), self._state(name)
         if state == "altered":
             run = replace(run, verdict="unknown", worst="-", tested="-")
+        elif run.verdict in CAN_RESUME:
+            run = replace(run, worst=self._worst_so_far(name))
         kind = "audit" if is_saved and is_audit_id(self.logs, name) else "experiment" if has_arms else "run"
         return ListRow(name, started_text(name), kind, run, state)
 
@@ -130,6 +135,17 @@ class Runs:
             except OSError as error:
                 state = Evidence("altered", (str(error),))
             cached = self._states[name] = signature, state.state
+        return cached[1]
+
+    def _worst_so_far(self, name: str) -> str:
+        signature = self.signature(name)
+        cached = self._worst.get(name)
+        if cached is None or cached[0] != signature:
+            try:
+                worst = worst_so_far(open_recording(self.logs, name, self.environ)) or "none"
+            except _READ_ERRORS:
+                worst = "-"
+            cached = self._worst[name] = signature, worst
         return cached[1]
 
     def signature(self, name: str) -> _Signature:
