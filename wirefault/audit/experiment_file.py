@@ -91,7 +91,12 @@ def experiment_text(result: AuditResult, wiring_file: str, accepted: Acceptance)
         for name, arm in _arm(answer, result.patience, answer.ask.id in failing)
     }
     if not variants:
-        raise InputError(f"{result.saved.experiment_id}: no question has an end that a check could keep")
+        rest = (
+            f"; {result.saved.resume_command} asks the rest" if len(result.answers) < len(result.asks) else ""
+        )
+        raise InputError(
+            f"{result.saved.experiment_id}: no question has an end that a check could keep{rest}"
+        )
     prompt = result.saved.plan.prompts[0]
     experiment: dict[str, Any] = {
         "title": f"The good ends of the {result.saved.plan.experiment.title}",

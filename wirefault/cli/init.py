@@ -15,7 +15,9 @@ from wirefault.cli.help import Command, option
 from wirefault.cli.options import environ_below, logs_in, options, out_option
 from wirefault.core.errors import InputError
 from wirefault.experiments.saved import load_saved
+from wirefault.judging.summary import counted
 from wirefault.lab.process import print_to_stderr
+from wirefault.report.next_command import with_folder
 
 KEPT, KEPT_WIRING = "wirefault.audit.yaml", "wirefault.audit.wiring.yaml"
 _WIRING, _WORKFLOW = "wirefault.yaml", ".github/workflows/wirefault.yml"
@@ -110,6 +112,12 @@ def keep_audit(result: AuditResult, accepted: Acceptance, wiring_file: str = KEP
         Path(wiring_file).write_text(wiring_text(result), encoding="utf-8")
         written.insert(0, wiring_file)
     Path(KEPT).write_text(text, encoding="utf-8")
+    if unasked := len(result.asks) - len(result.answers):
+        saved = result.saved
+        print_to_stderr(
+            f"{unasked} of {counted(len(result.asks), 'question')} not asked, so not in it; to ask them:"
+            f" {with_folder(saved.resume_command, saved.logs)}"
+        )
     print_to_stderr(f"the audit as an experiment: wirefault run {KEPT}")
     if failing := [answer.ask.id for answer in failing_answers(result, accepted)]:
         print_to_stderr(
