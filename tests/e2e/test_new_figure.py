@@ -31,7 +31,7 @@ def test_one_row_adds_a_figure_everywhere(tmp_path: Path) -> None:
     for name in ("wirefault", "agent", "flask_tools", "proxy_manager", "experiments"):
         shutil.copytree(ROOT / name, copy / name)
     table = copy / "wirefault" / "experiments" / "figures.py"
-    before, mark, after = table.read_text(encoding="utf-8").partition('    Figure("tokens",')
+    before, mark, after = table.read_text(encoding="utf-8").partition('    Figure("model_requests",')
     table.write_text(f"{before}    {ROW},\n{mark}{after}", encoding="utf-8")
     (tmp_path / "exp.json").write_text(json.dumps(EXPERIMENT), encoding="utf-8")
 

@@ -6,12 +6,12 @@ import re
 import shlex
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
 
 from wirefault.core.lab_folder import logs_folder, output_folder
-from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged
 from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
@@ -19,6 +19,9 @@ from wirefault.judging.findings.finding import worst_of
 from wirefault.judging.oracle.outcome import OUTCOMES, Tone
 from wirefault.judging.summary import Summary
 from wirefault.report.reproduce import COMPOSE_LAB
+
+if TYPE_CHECKING:
+    from wirefault.experiments.saved import SavedExperiment
 
 # of outcomes, worst first; an episode of another tone has no failure to explain
 _TONES: Sequence[Tone] = ("harmful", "ended", "failed", "lab")

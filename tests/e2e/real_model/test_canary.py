@@ -64,7 +64,7 @@ def test_arm_repeats_its_cells(shared: SharedLab, cassettes: Path, arm: str) -> 
     for name, cell in read_cells(MEASURED)[FAMILY.name].items():
         figures = [each["outcomes"] for each in cell["table"]["arms"] if each["arm"] == arm]
         episodes = [facts[name].episodes] if name in facts else []
-        assert [Counter(episode.outcome for episode in each) for each in episodes] == figures, name
+        assert [Counter(episode.judged.outcome for episode in each) for each in episodes] == figures, name
 
 
 def test_archive_is_small_and_of_this_model(cassettes: Path) -> None:
