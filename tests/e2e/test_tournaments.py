@@ -19,7 +19,12 @@ from tests.support import RUN_PATIENCE_S
 pytestmark = pytest.mark.slow
 
 # the first reply of each order of honey, so each second episode
-LOST = {"fault": "lose_reply", "links": "shop", "only": {"json": {"item": "honey"}}, "when": {"first": 1}}
+LOST = {
+    "fault": "lose_reply",
+    "links": "shop",
+    "only": {"json": {"item": "honey"}},
+    "when": {"first": 1, "of": "try"},
+}
 # functions, since a process for each of the many episodes would be slow
 AGENT = """
 import json, os, urllib.request, uuid
