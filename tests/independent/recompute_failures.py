@@ -429,13 +429,16 @@ def effects(control: dict[str, Episode], arm: dict[str, Episode], name: str, err
         lost, won = (sum(pair == each for pair in known) for each in ((True, False), (False, True)))
         low, high = _loss_ends(lost, won, len(known), error)
         rise = {"value": (won - lost) / len(known), "low": -high, "high": -low, "n": len(known)}
+        judged = [[pair[side] for pair in pairs if pair[side] is not None] for side in (0, 1)]
         counts = {
             "planned": len(keys),
             "drawn": sum(fault in arm[key].drawn for key in keys if key in arm),
             "alone": len(keys - others),
             "open": len(pairs) - len(known),
-            "control": sum(before for before, _ in known),
-            "struck": sum(after for _, after in known),
+            "control": judged[0].count(True),
+            "control_judged": len(judged[0]),
+            "struck": judged[1].count(True),
+            "struck_judged": len(judged[1]),
         }
         rows.append({"arm": name, "fault": fault, **counts, "success": rise if known else None})
     return rows
