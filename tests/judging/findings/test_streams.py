@@ -23,6 +23,7 @@ from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.history.events import SocketMessage
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 from wirefault.judging.trace import traces
+from wirefault.wiring.links import Link, Links
 
 TEXT = "The tower is 330 metres tall."
 WHOLE = OPENAI_CHAT.write_reply(OPENAI_CHAT.new_reply("id", "model", 1), ModelReply(TEXT))
@@ -181,6 +182,10 @@ def test_client_timeout_is_note():
     )
     result = NO_TIME_LIMIT.check(traces([run_started(), started(), left, ended()])[0])
     assert result.passed
+    # over stdio nothing shows when the client gave up, but that its process has ended
+    lines = Links([Link("shop", "stdio", "mcp")])
+    [finding] = rule_findings(NO_TIME_LIMIT, left, ended(), links=lines)
+    assert finding.text.endswith("and its client left: its limit is at most 5 s")
 
 
 def test_stalled_stream_is_timed_from_fault():

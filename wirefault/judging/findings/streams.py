@@ -222,9 +222,15 @@ def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
     text = (
         f"{request.name} did not get {_missing(request)}, and its client "
         f"{'left' if request.given_up is None else 'sent it again'}: "
-        f"its limit is {span_in_words(request.end - since)}"
+        f"its limit is {_at_most(request)}{span_in_words(request.end - since)}"
     )
     yield Observation(text, request.ids, "note")
+
+
+def _at_most(request: Request) -> str:
+    """Over stdio, and where it was sent again, a client may have given up before that showed."""
+    is_exact = request.given_up is None and not (request.link is not None and request.link.is_stdio)
+    return "" if is_exact else "at most "
 
 
 def _closed_after(fault: FaultMet) -> float | None:
