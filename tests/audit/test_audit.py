@@ -387,6 +387,7 @@ def test_interrupted_audit_is_read_and_resumed_with_all_it_asked(tmp_path: Path,
     assert say("show", audit_id, "q01")[0] == 0
     created = say("init")[1]
     assert f"not asked, so not in it; to ask them: wirefault audit --resume {audit_id}\n" in created
+    assert say("search", "next", "wirefault.audit.yaml")[0] == 0  # memory knows the calls of the clean runs
     code, refused = say("run", "--resume", audit_id)
     assert code == 64 and f"wirefault audit --resume {audit_id} resumes it" in refused
     assert say("audit", "--resume", audit_id, "--junit", "out.xml")[0] == 1

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from wirefault.audit.answers import Answer, CleanRuns, writes_by_host
 from wirefault.audit.groups import finding_groups
-from wirefault.audit.result import AuditResult
+from wirefault.audit.result import AuditResult, clean_key
 from wirefault.core.errors import InputError
 from wirefault.core.yaml_text import dump_yaml
 from wirefault.history.judged_events import Severity
@@ -101,7 +101,7 @@ def experiment_text(result: AuditResult, wiring_file: str, accepted: Acceptance)
     experiment: dict[str, Any] = {
         "title": f"The good ends of the {result.saved.plan.experiment.title}",
         "wiring": wiring_file,
-        "prompts": [{"id": "audit", "prompt": prompt.text}],
+        "prompts": [{"id": clean_key(1), "prompt": prompt.text}],  # so that memory knows its calls
         "repeats": 2,
         "steady_state": ["crash == 0"],
         "variants": variants,
