@@ -299,7 +299,7 @@ def early_word(logs: Path, name: str) -> str:
     if not is_saved and _ends_of(logs, name)[1] is not None:
         return ""
     with suppress(OSError, ValueError):  # `listed_run` says what is wrong
-        if is_saved and read_verdict(logs / "experiments" / name).verdict:
+        if is_saved and (read_verdict(logs / "experiments" / name).verdict or NO_VERDICT) not in EARLY:
             return ""
     word = listed_run(logs, name, is_saved=is_saved).verdict
     return word if word in EARLY else ""
