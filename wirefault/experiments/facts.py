@@ -142,7 +142,7 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
         return self.judged.episode
 
     def delivered(self, known: bool | None = True) -> int:
-        """The number of its faults that were delivered; for None, of those of which that is unknown."""
+        """The number of its faults that were delivered (True), were not, or may have been (None)."""
         return sum([fault.delivered is known and fault.source != "budget" for fault in self.judged.faults])
 
     @property

@@ -276,9 +276,14 @@ class Request:
         return self.client_left and self.replies_are_lost is False
 
     @property
+    def is_over_stdio(self) -> bool:
+        """Whether it is a line of MCP, whose client can leave without closing anything."""
+        return self.link is not None and self.link.is_stdio
+
+    @property
     def may_be_awaited(self) -> bool:
         """Whether its connection stays open although its caller sent it again: it may still wait for both."""
-        return self.given_up is not None and not (self.link is not None and self.link.is_stdio)
+        return self.given_up is not None and not self.is_over_stdio
 
     @property
     def status(self) -> int | None:
@@ -358,7 +363,7 @@ def with_given_up(requests: Sequence[Request]) -> Sequence[Request]:
     """Note for each request, by start, when its caller gave up on it without closing its connection.
 
     A client over stdio has nothing to close, and a promise or a thread that nobody waits for any more keeps a
-    connection open. There, the same request again, at least 1 s later, shows it: over stdio always, over
+    connection open. The same request, sent again at least 1 s later, shows it: over stdio always, over
     HTTP if a fault kept the reply back.
     """
     later: defaultdict[SameKey, list[Request]] = defaultdict(list)
@@ -380,9 +385,9 @@ def _may_be_given_up(request: Request) -> bool:
     exchange = request.exchange
     if exchange is None or request.is_of_function:
         return False
-    if request.link is not None and request.link.is_stdio:
-        return True
-    return any(fault.delay_ms or not exchange.reply_complete for fault in request.injected)
+    return request.is_over_stdio or any(
+        fault.delay_ms or not exchange.reply_complete for fault in request.injected
+    )
 
 
 _REFUSED_FOR_NOW = (429, 503)

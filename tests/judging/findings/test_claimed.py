@@ -1,4 +1,4 @@
-"""Failed writes reported as done, and writes that nobody asked for."""
+"""Failed writes reported as done, and unasked ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about writes that failed and were reported as done, or that nobody asked for."""
+"""Rules about writes that failed and were reported as done, and unasked ones."""
 
 from __future__ import annotations
 

@@ -229,8 +229,7 @@ def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
 
 def _at_most(request: Request) -> str:
     """Over stdio, and where it was sent again, a client may have given up before that showed."""
-    is_exact = request.given_up is None and not (request.link is not None and request.link.is_stdio)
-    return "" if is_exact else "at most "
+    return "at most " if request.given_up is not None or request.is_over_stdio else ""
 
 
 def _closed_after(fault: FaultMet) -> float | None:
