@@ -51,6 +51,9 @@ from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import toxic
 from wirefault.toxiproxy.toxics.base import ABOUT, ObservedTry, Toxic
 
+CLOCKS_S = 0.05
+"""By how much two processes of a busy machine may time one event apart."""
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -372,9 +375,15 @@ def _left_stream(request: Request) -> bool:
 
 
 def _left_before(request: Request, exchange: Exchange, fault: FaultMet) -> bool:
-    """Return whether the client left before the fault acted."""
-    acted_s = exchange.start + (fault.acted_ms or 0.0) / 1000
-    return fault.acted_ms is not None and request.start + request.ms / 1000 < acted_s
+    """Return whether the client left before the fault acted.
+
+    A connection that the other side ended is over when the fault acts, by the clocks of two processes.
+    """
+    if fault.acted_ms is None:
+        return False
+    ended_by_other = error_kind(request.error) in ("closed", "reset")
+    acted_s = exchange.start + fault.acted_ms / 1000 - (CLOCKS_S if ended_by_other else 0.0)
+    return request.start + request.ms / 1000 < acted_s
 
 
 def _patience_ms(request: Request) -> float:
