@@ -113,6 +113,29 @@ graph.add_edge(START, "model")
 graph.add_edge("model", "tools")
 print("ordered:", graph.compile().invoke({"messages": [HumanMessage("tea")]})["messages"][-1].content)
 """
+# An MCP server whose program is slow to start, as most are, and a client that starts it by the words it gets.
+STDIO_SERVER = """
+import json, sys, time
+time.sleep(0.5)
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": []}}), flush=True)
+"""
+STDIO_CLIENT = """
+import json, subprocess, sys
+with subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+    for number, method in enumerate(("initialize", "tools/call")):
+        params = {"protocolVersion": "2025-06-18", "name": "order", "arguments": {}}
+        asked = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        server.stdin.write(json.dumps(asked).encode() + b"\\n")
+        server.stdin.flush()
+        print(method, server.stdout.readline())
+    server.stdin.close()
+"""
+# as pyenv's shims do
+SHIM = f"""#!/bin/sh
+PATH="{Path(sys.executable).parent}:$PATH" exec {sys.executable} "$@"
+"""
 ONCE = {"first": 1, "of": "try"}
 FIRST_POST = {"fault": "lose_reply", "links": "tools", "only": {"method": "POST"}, "when": ONCE}
 
@@ -178,6 +201,30 @@ def test_calls_of_any_command_are_found_faulted_and_recorded(
         rerun = wirefault(tmp_path, environ_in(tmp_path), *arguments, "--error-prob", "0")
         assert rerun.returncode == 0, rerun.stdout + rerun.stderr
         assert record.requests == [("POST", "/orders")] * 3
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "words"),
+    [
+        ("python3", 0, "server stdio (MCP) 2 lose_reply"),
+        (sys.executable, 2, f"past the lab: MCP server over a pipe ({Path(sys.executable).name} server.py)"),
+    ],
+    ids=["by name", "by path"],
+)
+def test_mcp_server_of_a_python_behind_a_shim_is_led_through_the_lab_or_named(
+    tmp_path: Path, namespaces: None, program: str, code: int, words: str
+) -> None:
+    (tmp_path / "server.py").write_text(STDIO_SERVER, encoding="utf-8")
+    (tmp_path / "client.py").write_text(STDIO_CLIENT, encoding="utf-8")
+    shim = tmp_path / "shims" / "python3"
+    shim.parent.mkdir()
+    shim.write_text(SHIM, encoding="utf-8")
+    shim.chmod(0o755)
+    environ = {"PATH": f"{shim.parent}:{environ_in(tmp_path)['PATH']}"}
+    command = ["python3", "client.py", program, "server.py"]
+    ran = Ran(tmp_path, "--faults", "lose_reply", "--", *command, environ=environ)
+    assert "initialize" in ran.stdout and words in " ".join(ran.stderr.split()), ran.stderr
+    assert ran.code == code
 
 
 def test_request_on_a_connection_from_before_the_loss_repeats_nothing(

@@ -39,6 +39,7 @@ from wirefault.history.events import (
     Event,
     Exchange,
     InterceptionFailed,
+    PipeServer,
     RunStarted,
 )
 from wirefault.judging.account import nothing_known
@@ -223,6 +224,7 @@ def _show(
     missed |= dict.fromkeys(e.text for e in failures if e.why != "closed_at_certificate" or e.text in reasons)
     # the ingress's are among the connections that ended
     missed |= dict.fromkeys(past.sentence for past in summary.went_past if past.link or past.sent is None)
+    missed |= dict.fromkeys(f"past the lab: {each.text}" for each in events if isinstance(each, PipeServer))
     missed |= dict.fromkeys(_exits(events))
     hint = _MORE_FAULTS if rows and nothing_known(summary.faults, summary.settings) else ""
     plain_console(stderr=True).print(_calls_table(rows, missed, hint))

@@ -11,6 +11,7 @@ import pytest
 
 from wirefault.core.lab_folder import LIBRARY
 from wirefault.subjects.functions.connections import VARIABLE
+from wirefault.subjects.taps.tap import LAUNCHERS_VARIABLE
 
 pytestmark = pytest.mark.slow
 
@@ -32,3 +33,21 @@ def test_older_python_starts_without_a_word(tmp_path: Path, version: str, is_loa
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60, check=True
     )
     assert (done.stdout, done.stderr) == (f"{is_loaded} the own one runs, too\n", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("pyenv:launchers:others", "launchers:pyenv:others"), ("pyenv:others", "pyenv:others")],
+    ids=["behind a shim", "a server behind the lab"],
+)
+def test_launchers_come_first_again(path: str, expected: str) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(STARTUP), LAUNCHERS_VARIABLE: "launchers", "PATH": path}
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.environ['PATH'])"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert ended.stdout == f"{expected}\n"

@@ -30,6 +30,10 @@ PROXY_VARIABLES = tuple(
 )
 
 
+# pyenv, uv and the like put another folder first on PATH; each Python process puts the launchers first again
+LAUNCHERS_VARIABLE = "WIREFAULT_LAUNCHERS"
+
+
 @dataclass(frozen=True)
 class Tap:
     """How a subject's connections reach the ingress."""
@@ -79,6 +83,7 @@ class Tap:
         appended = {name: f"{others.get(name, '')} {more}".lstrip() for name, more in self.appended.items()}
         if self.launchers is not None:
             others["PATH"] = f"{self.launchers}{os.pathsep}{others.get('PATH', os.defpath)}"
+            others[LAUNCHERS_VARIABLE] = str(self.launchers)
         return {**others, **self.variables, **appended}
 
     @property

@@ -1,4 +1,7 @@
-"""Marks the tools of frameworks at the start of each Python process of a subject, by its ``PYTHONPATH``.
+"""Runs at the start of each Python process of a subject, by its ``PYTHONPATH``.
+
+It marks the tools of frameworks, and puts the launchers of MCP servers first on ``PATH`` again, which pyenv's
+shims, ``uv run`` and the like change.
 
 The environment's own ``sitecustomize``, if it has one, runs first.
 """
@@ -34,6 +37,14 @@ def _load() -> None:
         importlib.import_module("_wirefault_functions.frameworks").watch()
 
 
+def _put_first(launchers: str) -> None:
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    if folders[0] != launchers and launchers in folders:  # missing from the PATH of a server behind the lab
+        others = [folder for folder in folders if folder != launchers]
+        os.environ["PATH"] = os.pathsep.join([launchers, *others])
+
+
 _run_next()
+_put_first(os.environ.get("WIREFAULT_LAUNCHERS", ""))
 if os.environ.get("WIREFAULT_FUNCTIONS") and sys.version_info >= (3, 9):
     _load()
