@@ -116,12 +116,26 @@ def difference_text(difference: Difference) -> str:
     return f"{value} points [{low}, {high}], n = {difference.n}"
 
 
+def verdict_of(comparison: Comparison) -> str:
+    """Return the verdict on the second side in words: not judged where success is not compared."""
+    without = [arm.arm for arm in comparison.arms if not arm.has_success]
+    judged = [arm for arm in comparison.arms if arm.has_success]
+    if comparison.change == "unknown" and without and not comparison.unmatched:
+        if not judged:
+            return "not judged"
+        if all(arm.change == "not worse" for arm in judged):
+            return f"not worse; not judged in {', '.join(without)}"
+    return "perhaps worse" if comparison.change == "unknown" else comparison.change
+
+
 def _in_words(comparison: Comparison) -> str:
-    change = comparison.change
-    if change == "unknown" and not any(arm.has_success for arm in comparison.arms):
-        return "perhaps worse: success is not compared, and a finding decides only with --fail-on"
-    if change == "unknown" and any(arm.unknown for arm in comparison.arms):
-        return "perhaps worse: a recording does not show enough"
-    if change == "unknown":
-        return "perhaps worse: unknown outcomes, or the error that the arms share, could decide it"
-    return "worse, beyond the interval" if change == "worse" else "not shown to be worse"
+    verdict = verdict_of(comparison)
+    if "not judged" in verdict:
+        return f"{verdict}: success is not compared, and a finding decides only with --fail-on"
+    if verdict != "perhaps worse":
+        return "worse, beyond the interval" if verdict == "worse" else "not shown to be worse"
+    if comparison.unmatched:
+        return f"{verdict}: an arm is in one of them only"
+    if any(arm.unknown for arm in comparison.arms):
+        return f"{verdict}: a recording does not show enough"
+    return f"{verdict}: unknown outcomes, or the error that the arms share, could decide it"

@@ -17,7 +17,7 @@ from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
-from wirefault.report.comparison import comparison_sentences
+from wirefault.report.comparison import comparison_sentences, verdict_of
 from wirefault.report.next_command import command_on_run
 from wirefault.report.page.charts import points_row, signed
 from wirefault.report.page.comparison_cards import (
@@ -106,7 +106,7 @@ def comparison_content(first: Recording, second: Recording, comparison: Comparis
         title="Two recordings compared",
         kind="comparison",
         tone=_TONES[comparison.change],
-        verdict=Phrase(_verdict(comparison), *_headline(figures["counts"], comparison)),
+        verdict=Phrase(verdict_of(comparison), *_headline(figures["counts"], comparison)),
         sentence=Phrase(_sentence(figures, is_judged=_is_judged(comparison)), *worst_text(groups)),
         facts=[
             ("first", Phrase(Figure(first.id, "first"), ": ", _side_text(sides[0], 0))),
@@ -196,12 +196,6 @@ def _missing_text(missing: Mapping[str, Any], place: int) -> Phrase:
 
 def _is_judged(comparison: Comparison) -> bool:
     return any(arm.has_success for arm in comparison.arms)
-
-
-def _verdict(comparison: Comparison) -> str:
-    if not _is_judged(comparison):
-        return "not judged"
-    return "perhaps worse" if comparison.change == "unknown" else comparison.change
 
 
 def _counts(both: BothSides) -> dict[str, Any]:

@@ -44,6 +44,7 @@ VERDICTS: Mapping[str, str] = {
     "interrupted": "it was stopped or killed before its end, and can be resumed",
     "ended early": "it did not run to its end, and can be resumed",
     "perhaps worse": "the episodes do not decide it",
+    "not judged": "no episode of the first was judged, so success is not compared",
 }
 """Of experiments and comparisons."""
 
