@@ -161,23 +161,24 @@ def test_harm_is_shown_before_a_verdict_that_held(saved: SavedExperiment) -> Non
     assert text in junit([other]) and "although" not in junit([result])
 
 
-def test_page_counts_a_finding_among_the_episodes_of_its_arms(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "arm"), [(2, "first"), (0, "control")])  # the control has two episodes
+def test_page_counts_a_finding_among_the_episodes_of_its_arms(tmp_path: Path, place: int, arm: str) -> None:
     harm = Finding("write_repeated", "harmful", "POST /orders was sent again", evidence=("gateway-0:1",))
     variants = {"first": {"settings": {"error_prob": 1}}, "second": {"settings": {"error_prob": 0.5}}}
     saved = planned(tmp_path, method=None, variants=variants)
     number = count()
 
-    def harmful_in_first(key: str) -> list[Event]:
-        findings = (harm,) if next(number) == 2 else ()  # the control has two episodes
+    def harmful_once(key: str) -> list[Event]:
+        findings = (harm,) if next(number) == place else ()
         return [
             replace(each, findings=findings) if isinstance(each, EpisodeJudged) else each
             for each in episode_events(key)
         ]
 
-    run_on_paper(saved, PaperEngine(judged=harmful_in_first))
+    run_on_paper(saved, PaperEngine(judged=harmful_once))
     words = ["report", saved.experiment_id, f"--out={saved.logs.parent}", "--md=-"]
     assert (
-        "| POST /orders was sent again | arm first: in 1 of 2 episodes |"
+        f"| POST /orders was sent again | arm {arm}: in 1 of 2 episodes |"
         in CliRunner().invoke(main, words).stdout
     )
 

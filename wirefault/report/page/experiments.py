@@ -186,7 +186,7 @@ def experiment_content(recording: Recording, saved: SavedExperiment, result: Exp
             "levels": levels,
             "confidence": saved.plan.terms.confidence,
         },
-        opened=first_to_open(cards, tested),
+        opened=first_to_open(cards, [*tested, *seen.calm]),
     )
 
 

@@ -83,16 +83,15 @@ def finding_cards(
 ) -> list[FindingCard]:
     """Return a card for each rule and call, the worst first; then how the agent ended where none explains it.
 
-    ``calm``: episodes without faults. ``except_outcomes`` have their cards already.
+    ``calm``: episodes without faults; what is grave in them alone has a card, too. ``except_outcomes`` have
+    their cards already.
     """
-    groups: dict[tuple[Severity, str, str], list[tuple[EpisodeCard, Finding, int]]] = {}
-    for each in placed:
-        for place, finding in enumerate(each.findings):
-            if finding.rule in except_outcomes:
-                continue
-            of_outcome = finding.rule in _OUTCOME_RULES
-            name = finding_call(each, finding.evidence) or ("" if of_outcome else masked(finding.text))
-            groups.setdefault((finding.severity, finding.rule, name), []).append((each, finding, place))
+    groups = _groups(placed, except_outcomes)
+    numbers = {each.number for each in placed}
+    others = [each for each in calm if each.number not in numbers]
+    for key, members in _groups(others, except_outcomes).items():
+        if key[0] in ("harmful", "risky"):
+            groups.setdefault(key, members)
     cards = []
     for (severity, rule, _), members in groups.items():
         example, finding, _ = members[0]
@@ -104,7 +103,7 @@ def finding_cards(
                 severity,
                 rule,
                 _text_of(members),
-                _seen_text(alike, placed),
+                _seen_text(alike, placed if example.number in numbers else [*placed, *others]),
                 cost_rows(example, calm),
                 helps_text(rule, who),
                 f"#{finding_anchor(example, evidence)}",
@@ -127,6 +126,21 @@ def finding_cards(
         )
     cards += _calm_cards(placed, calm, except_outcomes)
     return sorted(cards, key=lambda card: SEVERITIES.index(card.severity))
+
+
+def _groups(
+    episodes: Sequence[EpisodeCard], without: frozenset[str]
+) -> dict[tuple[Severity, str, str], list[tuple[EpisodeCard, Finding, int]]]:
+    """Return the findings with their episodes and places there, by severity, rule and call."""
+    groups: dict[tuple[Severity, str, str], list[tuple[EpisodeCard, Finding, int]]] = {}
+    for each in episodes:
+        for place, finding in enumerate(each.findings):
+            if finding.rule in without:
+                continue
+            of_outcome = finding.rule in _OUTCOME_RULES
+            name = finding_call(each, finding.evidence) or ("" if of_outcome else masked(finding.text))
+            groups.setdefault((finding.severity, finding.rule, name), []).append((each, finding, place))
+    return groups
 
 
 def _text_of(members: Sequence[tuple[EpisodeCard, Finding, int]]) -> Figure:
