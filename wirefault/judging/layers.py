@@ -75,7 +75,7 @@ def repeated_text(trace: EpisodeTrace, pairs: Iterable[tuple[Request, Request]])
     if None in layers or not layers:
         return ""
     text = " and ".join(BY_LAYER[layer] for layer in LAYERS if layer in layers)
-    between = [request for _, before, again in known for request in trace.between(before, again)]
-    if any(r.may_ask_model for r in trace.requests) and not any(r.may_ask_model for r in between):
+    between = any(True for _, before, again in known for _ in trace.between(before, again))
+    if not between and any(request.may_ask_model for request in trace.requests):
         text += ", with no model request in between"
     return text

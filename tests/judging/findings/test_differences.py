@@ -340,12 +340,14 @@ def test_model_repeats_order():
     [
         ([], "by the client"),
         ([model_request(-0.5)], "by the client, with no model request in between"),
+        # its body does not show whether it asks a model
+        ([model_request(-0.5), request(0.5, target="/ask", link="llm")], "by the client"),
         # found at run time, with a body that does not show it
         ([request(0.5, target="/v1/chat/completions", link="llm", request_body="")], "by the model"),
     ],
 )
 def test_extra_order_names_who_repeated_it(between: list[Event], by: str) -> None:
-    [text] = compared(order(), *between, order(1), answer())[1]
+    text = compared(order(), *between, order(1), answer())[1][0]
     assert text.endswith(f"; it was sent again {by}")
 
 
