@@ -248,3 +248,17 @@ def test_unreachable_upstream(tmp_path: Path, link: str) -> None:
         lab.begin()
         requests.get(lab.url(link), headers=lab.identity(link), timeout=PATIENCE_S)
         assert lab.exchange().unavailable
+
+
+def test_server_that_closes_as_the_request_asks_gets_both_copies(tmp_path: Path) -> None:
+    """It does not name the close in its reply, as Python's ``http.server`` does not."""
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+    with (
+        Upstream(lambda connection: (read_head(connection), connection.sendall(reply))) as upstream,
+        gateway(tmp_path, search=upstream.address) as lab,
+    ):
+        lab.begin(faults=json.dumps({"faults": [{"links": "search", **TWICE}]}))
+        headers = {**lab.identity("search"), "Connection": "close"}
+        assert requests.get(lab.url("search"), headers=headers, timeout=PATIENCE_S).text == "ok"
+        [fault] = lab.exchange().faults
+    assert fault.evidence == {"copies": 2, "statuses": [200, 200]}

@@ -237,8 +237,8 @@ class RequestRelay:
         if copies is not None and copies.left:
             _, surplus = reader.feed(data)
             if reader.done:
-                if surplus or not reader.keep_alive:
-                    self.upstream.drop()
+                if surplus or not (reader.keep_alive and copies.head.keep_alive):
+                    self.upstream.drop()  # a server may close without a word if the request asks for it
                 self._send_copy(exchange, copies)
             return
         surplus = delivery.feed(exchange, reader, data)
