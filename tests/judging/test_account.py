@@ -19,11 +19,13 @@ from tests.judging.oracle.histories import (
 )
 from tests.support import replace
 from wirefault.core.spans import Span
+from wirefault.dialects.openai_chat import OPENAI_CHAT
+from wirefault.faults.sets.presets import canonical_text
 from wirefault.history.events import EpisodeStarted, FaultMet, FaultsSet, WentPastLab
 from wirefault.judging.account import account
 from wirefault.judging.summary import summarise
 from wirefault.settings.settings import Settings
-from wirefault.wiring.links import lab_links
+from wirefault.wiring.links import Link, Links, lab_links
 
 CANARY = {"fault": "truncate", "links": ["message", "search"]}
 
@@ -152,6 +154,18 @@ def test_drawn_toxic_is_exercised_on_a_link_that_later_shows_a_model():
     done = of_run(run_started(faults=faults), armed(drawn), tried("model", ms=310.0), exchange("model"))
     assert [(row.eligible, row.drawn, row.links) for row in done.rows] == [(1, 1, ["model"])]
     assert not any("not exercised" in each for each in done.remarks())
+
+
+@pytest.mark.parametrize(("group", "remarked"), [("tools", True), ("all", False)])
+def test_link_that_changed_its_group_is_named(group, remarked):
+    link = Link("port_9000", "http://127.0.0.1:9000", OPENAI_CHAT.name, found=True, recognised=True)
+    toxic = {"toxic": "latency", "links": group, "id": "slow", "when": {"probability": 0.5}}
+    faults = canonical_text({"toxics": [toxic]}, Links([], grows=True))
+    drawn = replace(latency("port_9000"), entry="slow")
+    events = [armed(drawn), armed(attempt=2)]
+    started = replace(run_started(faults=faults), links=[link])
+    remarks = list(of_run(started, *events).remarks())
+    assert any("from the next attempt on" in each for each in remarks) == remarked, remarks
 
 
 def test_unknown_episodes_are_named():

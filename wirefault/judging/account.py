@@ -34,6 +34,7 @@ from wirefault.history.judged_events import (
     FaultSource,
 )
 from wirefault.settings.episode_faults import links_of_toxics
+from wirefault.wiring.links import FOUND_MODELS, FOUND_TOOLS
 
 AlwaysOn = Literal[
     "held",  # every eligible request met it
@@ -129,18 +130,20 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
     for record in records:
         kind = record.kind if not record.entry or record.source == "budget" else ""
         by_row[record.configuration, record.entry, record.source, kind].append(record)
+    changing = {link.name for link in started.wired if link.found and link.recognised}
     past_lab = [event for event in events if isinstance(event, WentPastLab)]
     unread = [event for event in past_lab if event.link]
     rows: list[FaultAccount] = []
     notes: list[str] = []
     for number, text, level in _configurations(started, events):
         try:
-            faults = read_canonical(text, level).on(started.wired)
+            named = read_canonical(text, level)
+            faults = named.on(started.wired)
         except FaultSetError as error:
             problem = f"configuration {number}: {error}"
             notes.append(f"faults not counted, because this version cannot read them: {problem}")
             continue
-        for toxic in faults.toxics:
+        for toxic, as_named in zip(faults.toxics, named.toxics, strict=True):
             attempts = sum(a.configuration == number and toxic.strikes(a.episode) for a in armed)
             drawn = by_row.pop((number, toxic.id, "toxic", ""), [])
             key: _RowKey = (number, toxic.id, "toxic", toxic.spec.kind)
@@ -148,6 +151,13 @@ def account(started: RunStarted, events: Iterable[Event], records: Iterable[Faul
             links = dict.fromkeys([*toxic.links, *(record.link for record in drawn)])
             possible = attempts * len(links) * max(len(toxic.spans), 1)
             rows.append(_row(key, links, possible, drawn))
+            names_one_group = (FOUND_TOOLS in as_named.links) != (FOUND_MODELS in as_named.links)
+            changed = [link for link in links if link in changing and link not in as_named.links]
+            if names_one_group and changed and rows[-1].drawn < possible:
+                notes.append(
+                    f"{rows[-1].name} on {', '.join(changed)}: a link found at run time has the toxics of"
+                    " tools until its first model request, and of model from the next attempt on"
+                )
         for entry in faults.faults:
             eligible = [e for e in exchanges if e.configuration == number and _is_eligible(entry, e)]
             met = by_row.pop((number, entry.id, "fault", ""), [])
