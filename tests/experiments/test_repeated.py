@@ -64,6 +64,17 @@ def test_extra_write_compared_with_control() -> None:
     )
 
 
+def test_copies_by_the_network_refute_the_statement_but_are_no_harm() -> None:
+    method, control = arm([times(2, copies=1)]), arm(ONCE, ONCE)
+    text = "executed twice, but once in each of 2 control episodes, since the network delivered it"
+    assert text in verdict(method, control)[1]
+    [episode] = judged_by_control(method, control).episodes
+    assert episode.judged.by_outcome is not None and episode.judged.by_outcome.severity == "note"
+    assert episode.control.by_network and list(episode.findings) == []
+    [again] = judged_by_control(arm([times(3, copies=1)]), control).episodes
+    assert again.judged.by_outcome is not None and again.judged.by_outcome.severity == "harmful"
+
+
 def test_unread_connection_is_unknown() -> None:
     unread = "writes may have gone unseen: the subject to 127.0.0.1:9000 (link shop) over HTTP/2"
     assert verdict(arm(ONCE, ONCE, unseen_writes=unread), arm(ONCE, ONCE)) == ("unknown", unread)

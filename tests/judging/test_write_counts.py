@@ -59,6 +59,8 @@ def test_each_delivery_counts_without_key():
     copies = fault_met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
     assert counts(write(103.0, fault=copies)) == [(2, 0)]
     assert counts(write(103.0, fault=copies, key="k")) == [(1, 0)]
+    [count] = write_counts(episode_trace(episode(write(103.0, fault=copies), write(104.0))))
+    assert (count.executed, count.copies) == (3, 1)
 
 
 def test_repetition_alone_is_not_duplicate():

@@ -149,7 +149,9 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     def findings(self) -> Sequence[Finding]:
         """Its findings with those by comparison, and with its outcome's; none that its rule lowered."""
         of_rules = [each for each in self.judged.findings if each.severity != "note" or each.rule in _NOTES]
-        return with_outcome([*of_rules, *self.control.differences], self.judged.by_outcome)
+        broken = self.judged.by_outcome
+        counted = None if broken is not None and broken.severity == "note" else broken
+        return with_outcome([*of_rules, *self.control.differences], counted)
 
 
 def planned_faults(control: Iterable[EpisodeFacts], arm: str) -> Mapping[str, set[str]]:

@@ -24,7 +24,7 @@ from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.measured import OfEpisode
-from wirefault.history.judged_events import Finding
+from wirefault.history.judged_events import Finding, Severity
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.finding import times
@@ -42,6 +42,7 @@ class _Repeat:
 
     certain: bool
     text: str
+    by_network: bool = False
 
 
 def judged_by_control(arm: ArmFacts, control: ArmFacts, after: ArmFacts | None = None) -> ArmFacts:
@@ -112,15 +113,17 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
     often = frozenset(count.same for count in sent_as_often(episode.sends, [other.sends for other in calm]))
     usual_ids = usual_by_rule(episode.writes, usual, episode.sends, often)
     judged = structs.replace(judged, findings=tuple(not_usual(judged.findings, usual_ids)))
-    certain, perhaps = "", ""
+    certain, perhaps, by_network = "", "", False
     if judged.world != "as_asked":
         repeats = [repeat for write, counts in beside if (repeat := _repeat(write, counts)) is not None]
+        by_network = all(repeat.by_network for repeat in repeats if repeat.certain)
         certain = "; ".join(repeat.text for repeat in repeats if repeat.certain)
         perhaps = "; ".join(filter(None, [episode.unseen_writes, *(repeat.text for repeat in repeats)]))
     if certain:
-        broken = Finding(DUPLICATE.name, DUPLICATE.severity, DUPLICATE.sentence, episode.episode)
+        severity: Severity = "note" if by_network else DUPLICATE.severity
+        broken = Finding(DUPLICATE.name, severity, DUPLICATE.sentence, episode.episode)
         judged = structs.replace(judged, outcome="duplicate", by_outcome=broken)
-    compared = ByControl(certain, "" if certain else perhaps, usual, often)
+    compared = ByControl(certain, by_network, "" if certain else perhaps, usual, often)
     return structs.replace(episode, judged=judged, control=compared)
 
 
@@ -190,7 +193,9 @@ def _repeat(write: WriteCount, control: _Beside) -> _Repeat | None:
         return _perhaps_executed(write) if most > max(usual, 1) else None
     if control.agree and len(control.counts) >= _MIN_CONTROL:
         text = f"{write.call} executed {times(write.executed)}, but {control.in_words}"
-        return _Repeat(True, text)
+        by_network = write.executed - write.copies <= max(usual, 1)
+        copies = ", since the network delivered it more than once, without an Idempotency-Key"
+        return _Repeat(True, text + copies * by_network, by_network)
     return _Repeat(False, "; ".join(_why_unknown(write, control.counts)))
 
 

@@ -41,6 +41,8 @@ class ByControl:
 
     repeated: str = ""
     """The writes that were repeated, which makes the episode a ``duplicate``."""
+    by_network: bool = False
+    """Whether the network alone repeated them: it delivered one request several times."""
     perhaps_repeated: str = ""
     usual: frozenset[str] = frozenset()
     """Writes (``WriteCount.same``) that the control executes as often; their findings do not count."""
@@ -216,7 +218,10 @@ def _by_control(judged: EpisodeJudged, control: ByControl, trace: EpisodeTrace) 
     if not control.repeated or judged.outcome in ("duplicate", "invalid"):
         return judged
     judged = structs.replace(judged, outcome="duplicate", why=control.repeated)
-    return structs.replace(judged, by_outcome=outcome_finding(trace, judged))
+    finding = outcome_finding(trace, judged)
+    if finding is not None and control.by_network:
+        finding = structs.replace(finding, severity="note")
+    return structs.replace(judged, by_outcome=finding)
 
 
 def run_findings(

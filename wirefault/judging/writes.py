@@ -88,6 +88,7 @@ class WriteCount:
     maybe: int  # further ones that may have been executed
     ids: tuple[str, ...] = ()  # of the events that show it
     caused: int = 0  # findings about its repetition, see ``findings.writes``
+    copies: int = 0  # of the executed ones, copies that the network made of one request
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,8 @@ def _counted(same: str, group: Sequence[Write]) -> WriteCount:
     fates = [fate for write in alone for fate in write.fates] + [write.fate for write in by_key.values()]
     first, number = group[0], Counter(fates)
     ids = tuple(dict.fromkeys(id for write in group for id in (*write.seen.ids, *write.request.ids)))
-    return WriteCount(first.name, first.call, same, number["executed"], number["maybe"], ids)
+    copies = sum(max(write.fates.count("executed") - 1, 0) for write in alone)
+    return WriteCount(first.name, first.call, same, number["executed"], number["maybe"], ids, copies=copies)
 
 
 # writes within a tool call
