@@ -40,6 +40,13 @@ def test_bars_show_the_success_rate(tmp_path: Path) -> None:
     assert "0 % (0 of 1), 95 % interval 0 % to 97.5 %; of all 2 planned between 0 % and 50 %\n" in text
 
 
+@pytest.mark.parametrize(
+    ("text", "document"), [("1.0 s", "1.0 s"), ("1. s", "1\\. s"), ("2) s", "2\\) s"), ("- s", "\\- s")]
+)
+def test_only_what_begins_a_list_is_escaped(text: str, document: str) -> None:
+    assert escaped(text) == document
+
+
 @pytest.mark.parametrize("text", [HOSTILE, LINKS, "a | b\n\n# c\n- d\n```", "~~x~~ $y$ *z* _w_ `v"])
 def test_texts_are_inert(tmp_path: Path, text: str) -> None:
     recording = doubled_order(tmp_path, text.replace('"', "'").replace("\n", " "))

@@ -16,7 +16,8 @@ from wirefault.report.page.parts import FindingCard, Matrix, PageContent, Table
 from wirefault.report.page_links import PAGE
 from wirefault.stats.rates import percent
 
-_SPECIAL = re.compile(r"([\\`*_\[\]#|~>$]|^[-+]|^\d+(?=[.)]))")
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~>$]|^[-+])")
+_NUMBERED = re.compile(r"^(\d+)([.)])(?= |$)")  # begins a list
 _INERT = "\u2060"
 """Word joiner: invisible, and no mention, address or reference of an issue contains it."""
 _BAR = 20
@@ -68,7 +69,7 @@ def escaped(text: str, *, limit: int = _MAX_TEXT) -> str:
     if len(line) > limit:
         line = line[: limit - 1] + "…"
     line = line.replace("&", "&amp;").replace("<", "&lt;")
-    line = _SPECIAL.sub(r"\\\1", line)
+    line = _NUMBERED.sub(r"\1\\\2", _SPECIAL.sub(r"\\\1", line))
     line = re.sub(r"([@#])(?=\w)", rf"\1{_INERT}", line)
     return re.sub(r"(?i)(https?|ftp|mailto|www|GH)(?=[:.-])", rf"\1{_INERT}", line)
 
