@@ -25,6 +25,7 @@ from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.index import RunCost, last_run_of
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.plan_experiment import plan_experiment
+from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import run_experiment
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.experiments.sequential import (
@@ -359,6 +360,15 @@ def test_paper_engine_without_faults_is_held(tmp_path: Path) -> None:
     engine = Dealer()
     result = run_on_paper(saved, engine)  # type: ignore[arg-type]
     assert result.is_whole and len(set(engine.ran)) < 100
+
+
+def test_recording_of_a_decided_experiment_has_no_open_episodes(tmp_path: Path) -> None:
+    saved = planned(tmp_path, until_decided=True, hypothesis=["success_rate >= 0.6"])
+    run_on_paper(saved, Dealer())  # type: ignore[arg-type]
+    arms = recording_of(load(saved)).arms
+    assert {name: arm.summary.success.planned for name, arm in arms.items()} == {
+        name: len(arm.episodes) for name, arm in arms.items()
+    }
 
 
 def test_perturbed_arms_are_decided_with_their_control(tmp_path: Path) -> None:

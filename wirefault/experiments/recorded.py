@@ -247,10 +247,10 @@ def _experiment_of(
 
 def recording_of(saved: SavedExperiment) -> Recording:
     """The arms of an experiment that were run."""
-    plan, logs = saved.plan, saved.plan.configuration.logs
+    logs = saved.plan.configuration.logs
     arms = {
         arm.name: RecordedArm(
-            logs, arm.name, run_ids, [prompt.key for prompt in plan.prompts_of(arm)], (saved, arm)
+            logs, arm.name, run_ids, [prompt.key for prompt in saved.prompts_of(arm)], (saved, arm)
         )
         for arm in saved.plan.arms
         if (run_ids := saved.run_ids(arm))
