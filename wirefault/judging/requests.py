@@ -98,6 +98,8 @@ class Request:
     read_only_tools: frozenset[str] = frozenset()  # those that the MCP server of the link annotates so
     within: tuple[Request, ...] = ()  # of a function: the requests that began while it ran
     given_up: float | None = None  # when its caller sent it again, still without an answer
+    never_arrived: bool = False  # the ingress shows that the reply had not crossed a toxic to its end
+    is_slow: bool = False  # a toxic makes the reply so slow that its caller may have left
 
     @property
     def attempt(self) -> int:
@@ -261,9 +263,9 @@ class Request:
         if self.caller_record is not None:
             return error_kind(self.caller_record.error) in ("timeout", "refused", "closed", "reset")
         assert self.exchange is not None
-        if self.client_left or not self.exchange.reply_complete:
+        if self.client_left or not self.exchange.reply_complete or self.never_arrived:
             return True
-        return self.replies_are_lost
+        return None if self.is_slow and self.replies_are_lost is False else self.replies_are_lost
 
     @property
     def client_left(self) -> bool:

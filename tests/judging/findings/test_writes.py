@@ -6,6 +6,7 @@ import pytest
 
 from tests.judging.findings.traced import CRM, SHOP, lost, model_request, observed, request, rule_findings
 from tests.judging.oracle.histories import (
+    EPISODE,
     armed,
     exchange,
     fault_met,
@@ -16,12 +17,34 @@ from tests.judging.oracle.histories import (
     world,
 )
 from tests.support import replace
-from wirefault.history.events import SubjectKilled
+from wirefault.history.events import ConnectionEnded, SubjectKilled
 from wirefault.judging.findings.writes import WRITE_REPEATED
+from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link, Links, lab_links
 
 GAVE = {"upstream_status": 201}
 AGAIN = request(0.4, status=201)
+
+
+def left_at(t, opened):
+    """A connection that its client closed then, without a byte of the reply."""
+    ended = {
+        "first_byte_ms": None,
+        "sent": 100,
+        "received": 0,
+        "ended_by": "client",
+        "how": "fin",
+        "tls": False,
+    }
+    where = {
+        "link": "shop",
+        "episode": EPISODE,
+        "attempt": 1,
+        "host": "127.0.0.1",
+        "port": 9000,
+        "tap": "proxy",
+    }
+    return ConnectionEnded(t=t, opened=opened, ms=(t - opened) * 1000, **ended, **where)
 
 
 def write_repeated(*events, **more):
@@ -104,6 +127,42 @@ def test_write_sent_again_before_a_latency_let_its_reply_through(late, pause_s, 
         "POST /orders was sent again 390 ms after it, before a latency of 500 ms let its reply through;"
         " both were executed, with no Idempotency-Key"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "severities"),
+    [
+        (
+            "slicer",
+            {"average_size": 20, "size_variation": 5, "delay": 400_000},
+            ["risky"],
+        ),  # 7 pauses of 0.4 s
+        ("slicer", {"average_size": 20, "size_variation": 5, "delay": 1000}, []),
+        ("bandwidth", {"rate": 1}, []),  # 0.2 s
+    ],
+)
+def test_write_sent_again_before_a_slow_reply_was_through(kind, attributes, severities):
+    slow = PlannedToxic("shop", kind, "downstream", attributes)
+    both = request(status=201, reply_bytes=200), request(1.4, status=201, reply_bytes=200)
+    findings = rule_findings(WRITE_REPEATED, armed(slow), *both)
+    assert [finding.severity for finding in findings] == severities
+    assert not findings or "before a slicer of 2.8 s let its reply through" in findings[0].text
+
+
+def test_connection_shows_that_the_client_left_before_a_toxic_let_the_reply_through():
+    slow = PlannedToxic(
+        "shop", "slicer", "upstream", {"average_size": 20, "size_variation": 5, "delay": 400_000}
+    )
+    fields = {"status": 201, "seconds": 2.5, "reply_bytes": 200, "opened_ms": 0.0}
+    both = request(0.4, **fields), request(1.9, **fields)
+    went = [left_at(101.5, opened=100.0), left_at(103.0, opened=101.5)]
+    [finding] = rule_findings(WRITE_REPEATED, armed(slow), *both, *went)
+    assert finding.severity == "risky"
+    assert (
+        "1.5 s after the first, before a toxic let a whole reply through; both were executed" in finding.text
+    )
+    whole = [replace(each, received=500) for each in went]
+    assert rule_findings(WRITE_REPEATED, armed(slow), *both, *whole) == []
 
 
 def test_undeclared_write():

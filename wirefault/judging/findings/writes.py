@@ -14,7 +14,7 @@ from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words,
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.oracle.episode import EpisodeToJudge
 from wirefault.judging.requests import Request
-from wirefault.judging.trace import EpisodeTrace, Identified
+from wirefault.judging.trace import EpisodeTrace, HeldBack, Identified
 from wirefault.judging.writes import Write, sent_at_once, writes_in
 
 _CHANGES_NOTHING = ", and by HTTP's definition the second changes nothing more"
@@ -75,6 +75,8 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             step = None if again.repeatable else _failure_in_step(trace, first, again)
             if step is not None:
                 return _after_failure(first, again, step, _by(trace, previous, again))
+            if first is previous and _is_waiting(trace, first, again) and not again.repeatable:
+                return _while_waiting(first, again)
             continue
         if _is_lost(first.seen):
             return _after_lost_reply(trace, first, again, _by(trace, previous, again))
@@ -82,8 +84,8 @@ def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Obse
             return _after_kill(first, again, killed)
         if first.fate == "maybe":
             continue  # the caller saw an error from the upstream
-        if first is previous and (delay_s := _held_back_s(trace, first, again)) and not again.repeatable:
-            return _before_late_reply(first, again, delay_s)
+        if first is previous and (late := _held_back(trace, first, again)) and not again.repeatable:
+            return _before_late_reply(first, again, late)
         # without a failure between these two, ``following`` is a second write and ``again`` is a try of it
         failure = _failure_between(trace, first, following)
         if failure is None and (lost := _unanswered(trace, group, place)) and not _share_key(lost, again):
@@ -187,19 +189,36 @@ def _after_kill(first: Write, again: Write, killed: Identified[SubjectKilled]) -
     return Observation(text, (*_ids(first, again), killed.id), severity)
 
 
-def _held_back_s(trace: EpisodeTrace, first: Write, again: Write) -> float:
-    """The latency by which the first reply cannot have reached the caller before the second; 0 if it can."""
-    delay_s = trace.held_back_s(first.seen)
-    is_late = first.seen.reply_lost is None and again.seen.start + _MARGIN_S < first.seen.end + delay_s
-    return delay_s if is_late else 0.0
+def _held_back(trace: EpisodeTrace, first: Write, again: Write) -> HeldBack | None:
+    """Find the toxic that cannot have let the first reply through before the second was sent."""
+    toxic = trace.held_back(first.seen) if first.seen.reply_lost is None else None
+    return toxic if toxic is not None and again.seen.start + _MARGIN_S < toxic.until else None
 
 
-def _before_late_reply(first: Write, again: Write, delay_s: float) -> Observation:
+def _before_late_reply(first: Write, again: Write, toxic: HeldBack) -> Observation:
     """Report a write that was sent again while a toxic held its reply back: retried, or planned twice."""
-    late = f"before a latency of {span_in_words(delay_s)} let its reply through"
+    late = f"before a {toxic.kind} of {span_in_words(toxic.delay_s)} let its reply through"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
     text = f"{first.name} was sent again {_gap(first, again)} after it, {late}; {done}, {_keys(again)}"
     return Observation(text, _ids(first, again), "risky")
+
+
+def _is_waiting(trace: EpisodeTrace, first: Write, again: Write) -> bool:
+    """Whether the caller had no reply to the first, which a toxic delays, for so long that it was retried."""
+    waited_s, exchange = again.seen.start - first.seen.start, first.seen.exchange
+    on_its_way = exchange is not None and (exchange.request_ms or 0) / 1000 > waited_s
+    late = on_its_way or first.seen.reply_lost is True
+    return trace.under_toxic(first.seen) and late and waited_s >= _STEP_S
+
+
+def _while_waiting(first: Write, again: Write) -> Observation:
+    """Report a write that was sent again while a toxic held the first request or its reply back."""
+    both = first.fate == again.fate == "executed"
+    done = "both were executed" if both else "it may have been executed twice"
+    late = f"{_since(first, again)} after the first, before a toxic let a whole reply through"
+    return Observation(
+        f"{first.name} was sent again {late}; {done}, {_keys(again)}", _ids(first, again), "risky"
+    )
 
 
 def _by(trace: EpisodeTrace, before: Write, again: Write) -> str:
@@ -354,7 +373,8 @@ WRITE_REPEATED = Rule(
         "MCP tool: an error)",
         "the first reply reached the caller and nothing failed after it",
         "it is unknown whether the first reply reached the caller: a toxic that may cut replies was armed, "
-        "and the subject does not record its calls; a latency shows it, if it was longer than the pause",
+        "and the subject does not record its calls; `latency`, `bandwidth` and `slicer` show it if they take "
+        "longer for the reply than the pause, and so does an intercepted connection that got less than all",
         "a model saw the first result and replied in between: it may have decided to repeat the write",
         "the reply was lost, a read on that link succeeded in between, and one of the two may not have been "
         "executed",

@@ -40,7 +40,10 @@ class BandwidthToxic(Toxic):
         return tried.delayed_by(tried.reply_bytes / attributes["rate"], NOISE_MS)
 
     def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
-        return crossed.bytes_in(stream) / attributes["rate"] >= NOISE_MS
+        return self.least_ms(attributes, crossed.bytes_in(stream)) >= NOISE_MS
+
+    def least_ms(self, attributes: Mapping[str, int], reply_bytes: int) -> float:
+        return reply_bytes / attributes["rate"]
 
     def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
         return {"rate": round(attributes["rate"] / share)}

@@ -322,6 +322,10 @@ class Toxic(ABC):
         """Whether it must have ended that connection. As ``acted_on``, for what it keeps from the gateway."""
         return False
 
+    def least_ms(self, attributes: Mapping[str, int], reply_bytes: int) -> float:
+        """The least time that a reply of that size takes to cross it; 0 if that is not known."""
+        return 0.0
+
     @property
     def only_delays(self) -> bool:
         """Whether all data arrives in the end, so a try fails only if its client gives up first."""

@@ -53,6 +53,9 @@ class LatencyToxic(Toxic):
     def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
         return crossed.bytes_in(stream) > 0 and attributes["latency"] > attributes["jitter"]
 
+    def least_ms(self, attributes: Mapping[str, int], reply_bytes: int) -> float:
+        return float(attributes["latency"] - attributes["jitter"])
+
     def at_share(self, attributes: Mapping[str, int], share: float) -> dict[str, int]:
         return {name: round(value * share) for name, value in attributes.items()}
 

@@ -48,9 +48,7 @@ class SlicerToxic(Toxic):
         """
         if stream == "upstream" or (tried.tls == "fresh" and not tried.gateway_complete_request):
             return tried.gave_up_on_request()
-        largest = attributes["average_size"] + attributes["size_variation"]
-        pauses = max(0, -(-tried.reply_bytes // largest) - 1)
-        return tried.delayed_by(pauses * attributes["delay"] / 1000, NOISE_MS)
+        return tried.delayed_by(self.least_ms(attributes, tried.reply_bytes), NOISE_MS)
 
     def shown_by(
         self, stream: str, attributes: Mapping[str, int], connection: ObservedConnection
@@ -63,8 +61,7 @@ class SlicerToxic(Toxic):
         first, last = connection.first_byte_ms, connection.last_byte_ms
         if stream == "upstream" or first is None or last is None or connection.replies != 1:
             return None
-        largest = attributes["average_size"] + attributes["size_variation"]
-        pauses_ms = max(0, -(-connection.received // largest) - 1) * attributes["delay"] / 1000
+        pauses_ms = self.least_ms(attributes, connection.received)
         more_ms = pauses_ms - connection.gateway_ms
         if more_ms < max(pauses_ms / 2, NOISE_MS):
             return None
@@ -73,6 +70,11 @@ class SlicerToxic(Toxic):
     def acted_on(self, stream: str, attributes: Mapping[str, int], crossed: CrossedRequest) -> bool:
         largest = attributes["average_size"] + attributes["size_variation"]
         return crossed.bytes_in(stream) > largest and attributes["delay"] > 0
+
+    def least_ms(self, attributes: Mapping[str, int], reply_bytes: int) -> float:
+        """The pauses between its packets."""
+        largest = attributes["average_size"] + attributes["size_variation"]
+        return max(0, -(-reply_bytes // largest) - 1) * attributes["delay"] / 1000
 
     async def pipe(self, stub: ToxicStub) -> None:
         while (chunk := await stub.receive()) is not None:
