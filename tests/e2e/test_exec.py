@@ -222,9 +222,12 @@ def test_mcp_server_of_a_python_behind_a_shim_is_led_through_the_lab_or_named(
     shim.chmod(0o755)
     environ = {"PATH": f"{shim.parent}:{environ_in(tmp_path)['PATH']}"}
     command = ["python3", "client.py", program, "server.py"]
-    ran = Ran(tmp_path, "--faults", "lose_reply", "--", *command, environ=environ)
+    ran = Ran(tmp_path, "--faults", "lose_reply", "--record", "found.yaml", "--", *command, environ=environ)
     assert "initialize" in ran.stdout and words in " ".join(ran.stderr.split()), ran.stderr
     assert ran.code == code
+    rerun = ["run", "found.yaml", "--faults", "lose_reply", "--no-charts"]
+    again = wirefault(tmp_path, environ_in(tmp_path) | environ, *rerun)
+    assert again.returncode == code and ("server lose_reply;" in again.stdout) == (code == 0)
 
 
 def test_request_on_a_connection_from_before_the_loss_repeats_nothing(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wirefault.wiring.links import Link, found_link, lab_links
+from wirefault.gateway.intercept.pipes import PipeServer, pipe_link
+from wirefault.wiring.links import FUNCTIONS_HOST, Link, found_link, lab_links
 from wirefault.wiring.subject_spec import CommandSpec
 from wirefault.wiring.topology import Topology, default_topology
 from wirefault.wiring.wiring import (
@@ -250,6 +251,8 @@ def test_recorded_wiring_restores_found_links(tmp_path):
         found_link("api.anthropic.com", 443, "https", (), scripted=True),
         found_link("shop.example.com", 8443, "https", ()),
         found_link("127.0.0.1", 9000, "http", ()),
+        found_link(FUNCTIONS_HOST, 80, "http", ()),
+        pipe_link(PipeServer("notes", "aa"), ()),
     ]
     path = tmp_path / "wiring.yaml"
     path.write_text(recorded_wiring(discovered, {"tap": "proxy"}, COMMAND))
@@ -259,3 +262,4 @@ def test_recorded_wiring_restores_found_links(tmp_path):
     assert [key(link) for link in wiring.links] == [key(link) for link in discovered]
     assert wiring.intercept is not None and wiring.intercept.tap == "proxy"
     assert wiring.links.grows and isinstance(wiring.links["port_9000"], Link)
+    assert wiring.allow == {"shop.example.com"}

@@ -407,8 +407,8 @@ def recorded_wiring(
     which a wiring cannot hold.
     """
     links = list(links)
-    hosts = [urlsplit(link.upstream).hostname or "" for link in links if not link.is_of_lab]
-    allowed = sorted({host for host in hosts if not is_this_machine(host) and not is_model_host(host)})
+    hosts = {host for link in links if (host := urlsplit(link.upstream).hostname)}
+    allowed = sorted(host for host in hosts if not is_this_machine(host) and not is_model_host(host))
     wiring = {
         "links": {link.name: _entry(link) for link in links},
         "intercept": dict(intercept),
@@ -424,7 +424,9 @@ def recorded_wiring(
 
 def _entry(link: Link) -> dict[str, Any]:
     entry: dict[str, Any] = {"upstream": link.upstream}
-    if link.dialect != HTTP:
+    if link.is_stdio:
+        entry = {"mcp": {"command": list(link.command)} if link.command else {}}
+    elif link.dialect != HTTP:
         entry["dialect"] = link.dialect
     if link.hosts:
         entry["hosts"] = list(link.hosts)

@@ -12,10 +12,11 @@ from tests.support import PATIENCE_S
 from wirefault.gateway.intercept.arrival import Arrival, RequestKind
 from wirefault.gateway.intercept.lane_state import LaneState
 from wirefault.gateway.intercept.link_routes import LinkRoutes
+from wirefault.gateway.intercept.pipes import CLIENT_PORT, SERVER_PORT, PipeServer, pipe_link
 from wirefault.gateway.intercept.policy import Policy
 from wirefault.gateway.intercept.router import Refused, Route, Router
 from wirefault.state.state import State
-from wirefault.wiring.links import MAX_FOUND_LINKS, Links, found_link
+from wirefault.wiring.links import MAX_FOUND_LINKS, Link, Links, found_link
 from wirefault.wiring.topology import default_topology
 
 NOTHING_WIRED = default_topology("lab", links=Links((), grows=True))
@@ -57,6 +58,24 @@ def test_failed_link_is_lab_failure(tmp_path: Path) -> None:
     with subject, client:
         asyncio.run(route(client))
     state.close()
+
+
+@pytest.mark.parametrize(
+    ("server", "link"),
+    [
+        (PipeServer("notes", "aa"), "notes"),
+        (PipeServer("notes", "bb"), "notes_2"),
+        (PipeServer("notes", "cc"), "notes"),  # the same server, started from another folder
+    ],
+)
+def test_pipe_server_of_the_wiring_uses_its_link(tmp_path: Path, server: PipeServer, link: str) -> None:
+    first = pipe_link(PipeServer("notes", "aa"), ())
+    second = pipe_link(PipeServer("notes", "bb"), [first.name])
+    shop = Link("shop", "http://127.0.0.1:1")
+    topology = default_topology("lab", links=Links((shop, first, second), grows=True))
+    routes = LinkRoutes(lambda: topology, LaneState(tmp_path / "state.db", "lab", 0))
+    proxy, gateway = (asyncio.run(routes.pipe_address(server, port)) for port in (CLIENT_PORT, SERVER_PORT))
+    assert (proxy, gateway) == (topology.proxies[link], topology.gateways[link])
 
 
 def with_links(folder: Path, count: int) -> LaneState:

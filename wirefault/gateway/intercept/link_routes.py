@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from wirefault.core.sockets import LOOPBACK_HOSTS, Address
 from wirefault.gateway.intercept.arrival import Arrival
 from wirefault.gateway.intercept.lane_state import LaneState
-from wirefault.gateway.intercept.pipes import CLIENT_PORT, PipeServer, pipe_link
+from wirefault.gateway.intercept.pipes import CLIENT_PORT, PipeServer, pipe_link, wired_pipe_link
 from wirefault.gateway.intercept.policy import LinkRoute, is_address, server_of, wired_route
 from wirefault.state.tables import FoundLink
 from wirefault.wiring.links import MAX_FOUND_LINKS, Link, found_link, is_model_host
@@ -107,6 +107,10 @@ class LinkRoutes:
 
         Makes the link first if it has none. Raises ``TooManyLinks``, ``NoLink``, ``sqlite3.Error``.
         """
+        topology = self._topology()
+        wired = wired_pipe_link(topology.links, server)
+        if wired is not None:
+            return (topology.proxies if port == CLIENT_PORT else topology.gateways)[wired.name]
         async with self._making:
             rows = await self._state.link_rows()
             known = [row.link for row in rows] + await self._state.lab_links()
@@ -115,9 +119,7 @@ class LinkRoutes:
             if link is None or link.name not in [row.link.name for row in rows]:
                 if len(rows) >= MAX_FOUND_LINKS:
                     raise TooManyLinks
-                link = link or pipe_link(
-                    server, [*self._topology().links.names, *(each.name for each in known)]
-                )
+                link = link or pipe_link(server, [*topology.links.names, *(each.name for each in known)])
                 await self._state.request_link(link)
         await self._opened(link.name)
         row = await self._row(link.name)

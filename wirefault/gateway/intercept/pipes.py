@@ -6,7 +6,7 @@ the link's proxy, at the other the server's, which go straight to the gateway.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from wirefault.dialects.mcp import MCP
@@ -36,3 +36,13 @@ def pipe_server_in(host: str) -> PipeServer | None:
 def pipe_link(server: PipeServer, taken: Collection[str]) -> Link:
     """Make the link to that server, under a name that is not in ``taken``."""
     return Link(free_name(server.name, taken), STDIO, MCP.name, hosts=(server.host,), found=True)
+
+
+def wired_pipe_link(links: Iterable[Link], server: PipeServer) -> Link | None:
+    """Return the wiring's link to that server: by its command, else by its name, since a path in the command
+    differs on another machine.
+    """
+    wired = [(pipe_server_in(host), link) for link in links if link.is_stdio for host in link.hosts]
+    by_command = (link for known, link in wired if known == server)
+    by_name = (link for known, link in wired if known and known.name == server.name)
+    return next(by_command, None) or next(by_name, None)
