@@ -302,8 +302,12 @@ class EpisodeTrace:
         return frozenset((armed.attempt, toxic.link) for armed in self.armed for toxic in armed.toxics)
 
     def between(self, first: Request, second: Request) -> Iterator[Request]:
-        """The requests of that attempt that began after the first had ended and before the second began."""
-        begin, end = bisect_left(self._starts, first.end), bisect_left(self._starts, second.start)
+        """The requests of that attempt that began after the first had ended and before the second began.
+
+        A client that gives up without closing anything may send others before it sends the first again.
+        """
+        after = first.end if first.given_up is None else first.start
+        begin, end = bisect_left(self._starts, after), bisect_left(self._starts, second.start)
         for request in self.requests[begin:end]:
             if request.attempt == first.attempt and request is not first:
                 yield request

@@ -371,6 +371,14 @@ def test_client_that_gave_up_without_closing_its_connection(late):
     assert write_repeated(calls[0], request(0.3, **call), links=STDIO) == []
 
 
+def test_repeated_step_of_client_that_gave_up_without_closing_its_connection() -> None:
+    call = CALL | {"tool_answer": "result", "status": 200}
+    read = {"message": "tools/call", "tool": "list_notes", "fingerprint": "list", "tool_answer": "result"}
+    reads = [request(at, **CALL | read) for at in (-1, 3.9)]
+    [text] = write_repeated(reads[0], request(0, **call | DELAYED), reads[1], request(4, **call), links=STDIO)
+    assert "still without an answer, by a repeated step; both were executed" in text
+
+
 def test_slow_server_over_http_may_still_be_awaited():
     assert write_repeated(request(0, seconds=9, status=201), request(4, status=201)) == []
 

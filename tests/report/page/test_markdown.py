@@ -10,6 +10,7 @@ from markdown_it.token import Token
 
 from tests.experiments.test_compare import SavedRuns
 from tests.report.page.recorded import HOSTILE, doubled_order
+from tests.support import replace
 from wirefault.report.page.markdown import escaped, markdown
 from wirefault.report.page.write import page_content
 
@@ -29,6 +30,14 @@ def test_verdict_findings_and_repetition_are_there(tmp_path: Path) -> None:
     assert "### Findings" in text and f"```sh\n{content.findings[0].command}\n```" in text
     assert all(command in text for _, command in content.commands)
     assert "HARM      page.html#ep/1/gateway-0:1\n" in text and content.findings[0].href in text
+
+
+def test_an_undecided_statement_counts_among_the_findings(tmp_path: Path) -> None:
+    recording = doubled_order(tmp_path)
+    content = page_content(recording)
+    [card] = content.findings
+    undecided = replace(card, severity="note", label="unknown")
+    assert "### Findings (2)" in markdown(replace(content, findings=[card, undecided]), recording)
 
 
 def test_bars_show_the_success_rate(tmp_path: Path) -> None:

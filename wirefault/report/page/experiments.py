@@ -340,6 +340,7 @@ def _in_control(seen: _Seen, check: Check) -> list[str]:
 
 def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
     """Yield a card for each statement that deviated or is unknown, once for all arms, with an episode."""
+    show_all = command_on_run(["wirefault", "report", recording_id], [], seen.saved.logs)
     groups: dict[tuple[str, str], list[Check]] = {}
     for check in seen.checks:
         if check.verdict != "held":
@@ -366,7 +367,7 @@ def _check_cards(seen: _Seen, recording_id: str) -> Iterator[FindingCard]:
             costs=cost_rows(example, seen.calm) if example else [],
             helps=HELPS.get(bad or (example.judged.outcome if example else ""), ""),
             href=f"#{example.anchor}" if example else "",
-            command=example.command if example else f"wirefault report {recording_id}",
+            command=example.command if example else show_all,
             repeat=example.repeat if example else "",
             actor=(actor := _actor(checks[0], example, layers)),
             who=who_text(actor, layers, example),

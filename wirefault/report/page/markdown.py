@@ -100,7 +100,7 @@ def _outcome_chart(summaries: Mapping[str, Summary]) -> Iterator[str]:
 def _findings(cards: Sequence[FindingCard]) -> Iterator[str]:
     if not cards:
         return
-    grave = sum(card.severity != "note" for card in cards)
+    grave = sum(card.severity != "note" or bool(card.label) for card in cards)
     yield f"### Findings ({grave})" if grave else "### Notes"
     rows = [
         (escaped(card.word), escaped(card.text), escaped(card.seen), escaped(card.helps))
