@@ -229,7 +229,7 @@ EVENTS = {
         MISSING,
         "risky",
         "error_as_answer",
-        "the answer is only the error of GET /price (404), and the exit code is 0",
+        "the answer is only the error of GET /price (404), and the agent ended normally",
         1,
         question="read_404",
     ),

@@ -289,7 +289,7 @@ FAILED = model_request(status=500, reply_body=BODY)
 )
 def test_error_text_is_reported_as_answer(text):
     assert observed(ERROR_AS_ANSWER, FAILED, answer(text)) == [
-        "the answer is only the error of POST /v1/chat/completions (500), and the exit code is 0"
+        "the answer is only the error of POST /v1/chat/completions (500), and the agent ended normally"
     ]
 
 

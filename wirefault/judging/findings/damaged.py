@@ -391,7 +391,7 @@ def _error_as_answer(trace: EpisodeTrace) -> Iterator[Observation]:
                 continue
             if has_error(request) and _is_only(answer, exchange.reply_body or ""):
                 error = f"the error of {request.name} ({request.status})"
-                text = f"the answer is only {error}, and the exit code is 0"
+                text = f"the answer is only {error}, and the agent ended normally"
                 yield Observation(text, (*request.ids, end.id))
                 break
 
@@ -442,8 +442,8 @@ ERROR_AS_ANSWER = Rule(
     fires=(
         "An error reached the subject: a status of 400 or higher, a JSON-RPC error, a 200 whose whole "
         "body is an error, or a fault's error of an MCP tool. The answer consists of the text of that "
-        "reply, at most with words such as `error` and `status`, and the exit code is 0. A reader may "
-        "take it for a result."
+        "reply, at most with words such as `error` and `status`, and the subject ended normally (a "
+        "command: exit code 0). A reader may take it for a result."
     ),
     silent=(
         "the answer has other words: they may explain the failure",
