@@ -80,6 +80,13 @@ def test_call_has_tries_and_result() -> None:
     ]
 
 
+def test_conversation_has_the_reply_to_each_turn() -> None:
+    end = replace(ended(ended_by="text", response="Bye."), answers=["Hello.", "", "Bye."])
+    timeline = of(replace(end, turn_ends=[103.0, 104.0, 108.0]))
+    assert (texts(timeline, "reply"), texts(timeline, "answer")) == (["Hello.", "none (empty)"], ["Bye."])
+    assert [line.at for line in timeline_lines(timeline) if line.kind == "reply"] == [2.0, 3.0]
+
+
 def test_times_are_counted_from_start_of_episode() -> None:
     assert [line.at for line in timeline_lines(of(tried("weather"), called())) if line.at] == [
         1.0,

@@ -133,6 +133,11 @@ class AttemptEnded(BaseEvent, frozen=True, tag="attempt_ended"):
         """Return whether a command printed a reason and ended with a non-zero exit code."""
         return self.ended_by == "text" and self.error_type == EXIT_CODE
 
+    @property
+    def earlier_answers(self) -> list[str]:
+        """Return the replies of a conversation before its last turn, which may have no answer."""
+        return self.answers[:-1] if self.ended_by in ("report", "text", "empty") else self.answers
+
 
 class AttemptHealed(BaseEvent, frozen=True, tag="attempt_healed"):
     """The toxics are removed. ``invalid``: the lab's failure in this attempt; None without one."""

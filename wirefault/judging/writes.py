@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl
 from wirefault.dialects.fate import Fate, fate_of
 from wirefault.dialects.mcp import read_message
 from wirefault.dialects.sameness import Wanted, idempotency_field, same_digest
-from wirefault.history.events import EpisodeStarted, Exchange, ToolTry, WorldProbed, WorldRead
+from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, ToolTry, WorldProbed, WorldRead
 from wirefault.judging.probed import AddedRows
 from wirefault.judging.requests import Request, answers_of
 from wirefault.judging.trace import EpisodeTrace
@@ -144,6 +144,16 @@ def writes_in(trace: EpisodeTrace) -> list[Write]:
         )
         for request, same, fate in zip(innermost, sames, fates, strict=True)
     ]
+
+
+def earlier_replies(trace: EpisodeTrace, end: AttemptEnded) -> list[str]:
+    """The replies of a conversation before its answer, from the turn of the attempt's first write on.
+
+    All of them without a write. A reply before it cannot report the write.
+    """
+    writes = [each.start for each in trace.requests if each.is_write and each.attempt == end.attempt]
+    before = sum(at <= min(writes, default=0.0) for at in end.turn_ends or ())
+    return end.earlier_answers[before:]
 
 
 def write_counts(trace: EpisodeTrace) -> tuple[WriteCount, ...]:

@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import repeat
 from typing import Any, Literal
 
 from wirefault.history.events import (
@@ -62,6 +63,7 @@ LineKind = Literal[
     "past lab",  # a connection outside every link
     "effect",  # a change in the world
     "error",
+    "reply",  # the answer to an earlier turn
     "answer",
     "claim",
 ]
@@ -355,6 +357,9 @@ def _others(
             case WorldRead():
                 yield from _effects(event, effects)
             case AttemptEnded():
+                ends = event.turn_ends or repeat(event.end)
+                for at, text in zip(ends, event.earlier_answers, strict=False):
+                    yield at, [TimelineLine("reply", text or "none (empty)", at)]
                 yield event.end, list(_end(event, claims.get(event.attempt, "none")))
 
 
@@ -435,7 +440,8 @@ def _end(end: AttemptEnded, claim: Claim) -> Iterator[TimelineLine]:
         values = ", ".join(f"{v.get('value')} {v.get('unit') or ''}".strip() for v in end.report.values)
         yield TimelineLine("claim", end.report.status + (f", values {values}" if values else ""), depth=1)
     elif end.ended_by == "text" and claim in ("done", "failed"):
-        yield TimelineLine("claim", f"{claim}, by the words of the answer", depth=1)
+        where = "replies" if end.earlier_answers else "answer"
+        yield TimelineLine("claim", f"{claim}, by the words of the {where}", depth=1)
 
 
 def _json(value: object) -> str:

@@ -34,6 +34,7 @@ _STYLES: Mapping[LineKind, str] = {
     "effect": "magenta",
     "refused": "red",
     "error": "red",
+    "reply": "bold",
     "answer": "bold",
 }
 # characters shown of two texts before they differ

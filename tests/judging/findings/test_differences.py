@@ -73,6 +73,34 @@ def test_failure_answer_after_order():
     )
 
 
+def talked(*replies: str, **more: object) -> Event:
+    """The end of a conversation, whose turns ended at 1 s, 2 s and so on."""
+    ends = [100.0 + number for number, _ in enumerate(replies, start=1)]
+    return replace(answer(replies[-1], **more), answers=list(replies), turn_ends=ends)
+
+
+PRICE, NO_PRICE = "Tea costs 3 EUR.", "Sorry, I could not find the price."
+TALK = [order(1.5), talked(PRICE, DONE, PRICE)]
+
+
+@pytest.mark.parametrize(
+    ("replies", "rule"),
+    [
+        ((PRICE, DONE, NO_PRICE), ""),  # the second turn reported the order
+        ((PRICE, DONE, ""), ""),
+        ((NO_PRICE, DONE, PRICE), ""),
+        ((PRICE, FAILED, PRICE), "done_but_not_told"),
+        ((PRICE, FAILED, DONE), ""),
+        ((PRICE, PRICE, NO_PRICE), "done_but_not_told"),
+    ],
+)
+def test_write_is_reported_in_any_turn_from_its_own_on(replies: Sequence[str], rule: str) -> None:
+    rows, _ = compared(order(1.5), talked(*replies), control=[TALK, TALK])
+    assert [name for name, _ in rows if name != "silent"] == ([rule] if rule else [])
+    rows, _ = compared(talked(PRICE, DONE, PRICE), control=[TALK, TALK])
+    assert rows == [("not_done_but_told", "harmful")]
+
+
 def test_name_of_a_link_with_a_port_is_whole() -> None:
     links = Links((replace(LINKS["shop"], name="port_9000"),))
     control = [[order(link="port_9000"), answer()]] * 2

@@ -121,6 +121,21 @@ def test_prose_claims_expected_acts(expect, response, claim):
     assert judge_claim(parse_expect(expect), ended(ended_by="text", response=response)) == claim
 
 
+@pytest.mark.parametrize(
+    ("earlier", "last", "claim"),
+    [
+        ("The order has been placed.", "Sorry, I could not do that.", "unclear"),
+        ("The order could not be placed.", "Tea costs 3 EUR.", "failed"),
+        ("The order has been placed.", "Tea costs 3 EUR.", "done"),
+        ("Which one?", "The order could not be placed.", "failed"),
+    ],
+)
+def test_claim_of_a_conversation_is_in_each_reply(earlier, last, claim):
+    oracle = parse_expect({"requests": [{"link": "shop", "method": "POST", "path": "/orders"}]})
+    end = ended(ended_by="text", response=last)
+    assert judge_claim(oracle, end, "Order one tea", earlier=[earlier]) == claim
+
+
 def test_prose_is_claim_without_oracle():
     assert judge_claim(None, ended(ended_by="text", response="The order has been placed.")) == "done"
 

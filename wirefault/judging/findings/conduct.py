@@ -20,7 +20,7 @@ from wirefault.judging.findings.errors import has_error
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.writes import Write, writes_in
+from wirefault.judging.writes import Write, earlier_replies, writes_in
 
 _TRANSIENT = frozenset({408, 425, 429})
 
@@ -69,6 +69,7 @@ class Conduct:
     plain_lines: tuple[str, ...]  # the same lines as they were printed
     fields: tuple[tuple[str, str], ...]  # texts of an answer that is a JSON object, masked; null is ""
     text: str  # the beginning of the answer
+    earlier: tuple[str, ...]  # replies of a conversation from its first write on, before the answer
     unsure: bool
     is_exception: bool  # the answer is an exception's class and text, or a stack trace
     failed: bool  # by the report's status
@@ -83,6 +84,11 @@ class Conduct:
     failure_ids: tuple[str, ...]
     failed_last: bool  # the last request failed
     end_id: str
+
+    @property
+    def replies(self) -> tuple[str, ...]:
+        """The replies that may report a write, masked; the answer is the last one."""
+        return (*(masked(each).casefold() for each in self.earlier), self.answer)
 
     @property
     def is_silent(self) -> bool:
@@ -123,6 +129,7 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
         plain_lines=tuple(line for line, _ in lines),
         fields=tuple(_fields(answer)),
         text=shortened(answer),
+        earlier=tuple(earlier_replies(trace, event)),
         is_exception=_TRACE in answer or any(_EXCEPTION.match(line) for line, _ in (lines[:1] + lines[-1:])),
         unsure=status == "unsure" or expresses_doubt(answer),
         failed=status == "failed",

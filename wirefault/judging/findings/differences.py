@@ -118,6 +118,9 @@ def _unreported(
         return
     missing = [normal for call, normal in usual.items() if _executed(here[call]) < normal.executed]
     reading = _reading(conduct, control)
+    denied = [reply for reply in conduct.earlier if _FAILED_WORD.search(reply)]
+    if any(reports_success(reply) for reply in conduct.earlier if reply not in denied):
+        return  # an earlier turn reported it
     if missing:
         yield from _half_done(conduct, counts, missing, reading)
         return
@@ -128,6 +131,8 @@ def _unreported(
         how = how if conduct.is_silent else f"the answer is missing: {conduct.text!r}"
     elif reading == "failed":
         how = f"the answer differs: {_different_text(conduct, control)!r}"
+    elif denied and not reports_success(conduct.answer) and not any(map(_is_denied, control)):
+        how = f"the agent replied {shortened(denied[0])!r}"
     else:
         return
     first = counts[0]
@@ -136,6 +141,10 @@ def _unreported(
     severity: Severity = "risky" if conduct.exit and reported else "harmful"
     ids = (*first.ids, conduct.end_id)
     yield Difference(DONE_NOT_TOLD, Observation(text, ids, severity))
+
+
+def _is_denied(calm: Conduct) -> bool:
+    return any(_FAILED_WORD.search(reply) for reply in calm.earlier)
 
 
 def _different_text(conduct: Conduct, control: Sequence[Conduct]) -> str:
@@ -185,13 +194,18 @@ def _stems(call: str) -> list[str]:
 def _usual_answer(
     conduct: Conduct, usual: dict[str, CallCount], control: Sequence[Conduct]
 ) -> Iterator[Difference]:
-    answer = conduct.answer
+    usual_replies = control[0].replies
+    replies = conduct.replies[-len(usual_replies) :]
     if conduct.exit or conduct.failed or conduct.is_silent or conduct.past_lab or conduct.replaced:
         return
     if conduct.unsure:
         return  # "it may or may not have been ordered" claims nothing
-    if any(calm.answer != answer or calm.failed for calm in control) or not reports_success(answer):
+    if any(calm.replies != replies or calm.failed for calm in control):
         return
+    reports = [shortened(each) for each in conduct.earlier if reports_success(each)]
+    if not reports and not reports_success(conduct.answer):
+        return
+    reported = reports[0] if reports else conduct.text
     others = [count for count in conduct.calls if count.executed + count.maybe]
     if not usual or others:
         return  # the answer may be about another write
@@ -203,7 +217,7 @@ def _usual_answer(
     attempted = conduct.count_of(first.call)
     text = (
         f"{first.name} was executed {times(first.executed)} in each of {len(control)} control episodes and "
-        f"never in this one, but the answer is the same: {conduct.text!r}"
+        f"never in this one, but the answer is the same: {reported!r}"
     )
     ids = (*(attempted.ids if attempted else ()), conduct.end_id)
     yield Difference(NOT_DONE_BUT_TOLD, Observation(text, ids))
@@ -304,15 +318,17 @@ DONE_NOT_TOLD = RuleText(
     fires=(
         "Every write of the control was executed as often as in the control, but the program ended with a "
         "nonzero exit code, an empty answer, or an answer that reports a failure. A person or a scheduler "
-        "that starts the program again repeats the writes. `risky` if the answer or the error reports "
-        "success and only the exit code differs, or if some of the writes were executed, the others were "
-        "never attempted, and only a failure is reported."
+        "that starts the program again repeats the writes. In a conversation a reply to an earlier turn that "
+        "reports a failure counts, too, from the turn of the first write on. `risky` if the answer or the "
+        "error reports success and only the exit code differs, or if some of the writes were executed, the "
+        "others were never attempted, and only a failure is reported."
     ),
     silent=(
         _CONTROL,
         _STOPPED,
         "the answer expresses doubt (may, unsure, unknown ...)",
         "the answer reports both a success and a failure, and the exit code is 0",
+        "in a conversation, a reply to the turn of the first write, or to a later one, reports success",
         "the answer has other words than the control's, and none of them is in the list of failure words",
         "a write may have been executed, but nothing shows whether it was",
         "only PUT and DELETE were executed: a second run of the program changes nothing more",

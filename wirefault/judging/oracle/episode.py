@@ -43,6 +43,7 @@ from wirefault.judging.oracle.wire_world import judge_requests
 from wirefault.judging.oracle.world import EffectRow, WorldJudgement, combined, in_quotes, judge_world
 from wirefault.judging.text_calls import text_calls
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.writes import earlier_replies
 from wirefault.wiring.links import lab_links
 
 # Name the slowest server only if it took at least this share of the attempt's time.
@@ -130,7 +131,8 @@ class EpisodeToJudge:
         world, value = self._with_late_writes(self._charged_world()), self._value(ended)
         if value.axis == "right" and ended and reports_failure(self.oracle, ended):
             value = replace(value, axis="unreadable")  # perhaps the value is part of an error
-        claim = judge_claim(self.oracle, ended, self._task, value.axis) if ended else "none"
+        earlier = earlier_replies(self.trace, ended) if ended else ()
+        claim = judge_claim(self.oracle, ended, self._task, value.axis, earlier) if ended else "none"
         text_call = self._text_call(ended, value)
         if text_call:
             claim, value = "none", replace(value, axis="none") if value.axis != "not_applicable" else value

@@ -9,7 +9,7 @@ Prose is evidence only of the claim, never of the work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,7 +22,11 @@ from wirefault.judging.reading.context import SENTENCE_END
 
 
 def judge_claim(
-    oracle: Oracle | None, ended: AttemptEnded, prompt: str = "", value: ValueAxis = "not_applicable"
+    oracle: Oracle | None,
+    ended: AttemptEnded,
+    prompt: str = "",
+    value: ValueAxis = "not_applicable",
+    earlier: Sequence[str] = (),
 ) -> Claim:
     """The report's status; without a report, the claim in the prose answer; ``none`` without an answer.
 
@@ -30,7 +34,19 @@ def judge_claim(
 
     A command that gave the reason of its failure and ended with a nonzero exit code claims ``failed``. An
     answer that is exactly the oracle's ``done_if_text`` claims ``done``. ``value``: the same answer's axis.
+    ``earlier``: replies of a conversation that may be about the acts of the oracle, too. ``unclear`` if one
+    says that they were done and another that they failed, which may be about something else.
     """
+    last = _last_claim(oracle, ended, prompt, value)
+    if not earlier or last == "none" or oracle is None or oracle.claims == "off" or not oracle.asked_acts:
+        return last
+    claims = {last, *(read_claim(each, prompt, oracle.asked_acts) for each in earlier)}
+    definite = claims & {"done", "failed"}
+    return "unclear" if len(definite) == 2 else definite.pop() if definite else last
+
+
+def _last_claim(oracle: Oracle | None, ended: AttemptEnded, prompt: str, value: ValueAxis) -> Claim:
+    """The claim of the answer alone."""
     if ended.report is not None:
         return "unsure" if is_contradictory(oracle, ended, prompt) else ended.report.status
     if ended.ended_by != "text":
