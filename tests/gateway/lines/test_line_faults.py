@@ -268,3 +268,12 @@ def test_lost_error_and_retry_are_one_execution(lab: Lab, ends: Ends, arm: Any, 
     lab.settle()
     writes = [replace(exchange, write=True) for exchange in lab.exchanges(2)]
     assert [count.executed for count in write_counts(episode_trace(writes))] == [executed]
+
+
+def test_line_has_no_header(lab: Lab, ends: Ends) -> None:
+    lab.begin(faults=faults({"fault": "rate_limit", "with": {"retry_after": 2}}))
+    ends.client.sendall(call(1))
+    assert json.loads(read(ends.client))["error"]["message"] == "Too many requests"
+    exchange = faulted(lab, 1)
+    assert (exchange.status, exchange.retry_after) == (429, None)
+    assert exchange.faulted_reply is not None and exchange.faulted_reply.observed_headers == {}

@@ -321,7 +321,8 @@ def _reply_fields(exchange: Exchange) -> dict[str, Any]:
     reply, fields = exchange.reply, dict[str, Any]()
     if reply.upstream_status is not None and reply.upstream_status != reply.status:
         fields["upstream_status"] = reply.upstream_status
-    if reply.status is not None and reply.status >= 300 and reply.reader is not None:
+    is_refused = reply.status is not None and reply.status >= 300
+    if is_refused and reply.reader is not None and not exchange.listener.is_lines:
         headers = {name.lower(): value for name, value in reply.reader.message.headers}
         fields["retry_after"] = _retry_after(headers, time.time())
     return fields
@@ -365,7 +366,8 @@ def _faulted_reply(exchange: Exchange, redact: _Redact) -> FaultedReply | None:
     if reply.body_start is not None and reply.status is not None:
         text, cut = _first_part(reply.body_start, reply.encoding, redact)
         observed = text, cut or not reply.done
-    observed_headers = _kept_headers(reply.reader, redact) if observed[0] is not None else {}
+    reader = None if observed[0] is None or exchange.listener.is_lines else reply.reader
+    observed_headers = _kept_headers(reader, redact)
     before: tuple[str | None, bool] = (None, False)
     headers: dict[str, str] = {}
     if reply.upstream is not None and reply.upstream.reader is not None:
