@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import in_folder
+from wirefault.core.identity import new_run_id
 from wirefault.experiments.planned_prompts import dump_prompts
 from wirefault.lab.launcher import Lab
 from wirefault.lab.own_lab import RunningLab
 from wirefault.lab.process import ProcessLog, interruptible
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import new_run_id
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, PromptsSource
 

@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from wirefault.core.identity import new_run_id
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
 from wirefault.runner.manager_client import ManagerClient
-from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.state.state import State

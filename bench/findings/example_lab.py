@@ -12,9 +12,10 @@ from typing import Any
 
 from bench.findings.environments import EXAMPLES, InstalledAgent
 from bench.findings.upstreams import Model, Shop, scripted_model, shop_at
+from wirefault.core.identity import new_run_id
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
+from wirefault.runner.run import PromptsRun, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.prompts import load_prompts

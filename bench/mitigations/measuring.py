@@ -18,6 +18,7 @@ from bench.findings.environments import CACHE, install_python
 from bench.findings.example_lab import Silence
 from bench.findings.upstreams import scripted_model, shop_at
 from bench.mitigations.cells import BOUND_S, CALM, SEED, Family, Trial
+from wirefault.core.identity import new_run_id
 from wirefault.core.sockets import LOOPBACK, Address, bind, bound_address
 from wirefault.experiments.arms import ArmFacts, facts_of_one
 from wirefault.experiments.estimates import Terms
@@ -25,7 +26,7 @@ from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.tournament import Contestant, Table, table_of
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import new_run_id, run_prompts
+from wirefault.runner.run import run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.subjects.surroundings import link_variables

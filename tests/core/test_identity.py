@@ -13,6 +13,7 @@ from wirefault.core.identity import (
     TRACEPARENT_HEADER,
     Identity,
     foreign_members,
+    new_run_id,
     parse_baggage,
 )
 
@@ -103,3 +104,10 @@ def test_runs_episodes_and_attempts_never_share_trace():
         Identity("r", "1-1", 3),
     ]
     assert len({span(identity)[0] for identity in identities}) == 4
+
+
+def test_run_ids_sort_by_time_within_a_second() -> None:
+    times = [1796022011.0 + place / 500 for place in range(400)]
+    ids = [new_run_id(iter([moment]).__next__) for moment in times]
+    assert ids == sorted(ids) and len(set(ids)) == len(ids)
+    assert re.fullmatch(r"20261130-070011-[0-9a-f]{6}", ids[0])

@@ -12,13 +12,14 @@ from agent.loop import Agent
 from agent.models import build_model, open_client
 from agent.subject import open_stores
 from tests.support import replace
+from wirefault.core.identity import new_run_id
 from wirefault.core.run_key import derive_run_key
 from wirefault.history.events import Event
 from wirefault.judging.summary import Summary, summarise
 from wirefault.lab.launcher import Lab
 from wirefault.recovery.strategies import parse_recovery
 from wirefault.runner.record import RunRecord
-from wirefault.runner.run import Runner, new_run_id
+from wirefault.runner.run import Runner
 from wirefault.settings.configuration import Configuration
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import as_subject

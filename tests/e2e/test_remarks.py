@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
 from tests.support import replace
+from wirefault.core.identity import new_run_id
 from wirefault.history.events import Note
-from wirefault.runner.run import new_run_id, run_prompts
+from wirefault.runner.run import run_prompts
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject
 from wirefault.wiring.prompts import Prompts

@@ -14,12 +14,13 @@ from tests.examples.environments import Installed, installed
 from tests.examples.serving import Recorded, scripted_model, shop
 from tests.shared_imports import shared_imports
 from tests.support import paired, replace
+from wirefault.core.identity import new_run_id
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import preset, preset_names
 from wirefault.history.events import Exchange
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
+from wirefault.runner.run import PromptsRun, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.prompts import load_prompts

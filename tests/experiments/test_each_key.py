@@ -12,6 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from wirefault.core.errors import InputError
+from wirefault.core.identity import new_run_id
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import load_experiments
 from wirefault.experiments.plan import ExperimentPlan
@@ -19,7 +20,6 @@ from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult
 from wirefault.experiments.saved import save
 from wirefault.faults.sets.presets import read_canonical
-from wirefault.runner.run import new_run_id
 from wirefault.settings.budgets import Budgets, load_budgets
 
 STRUCK = {"faults": [{"fault": "rate_limit", "links": ["weather"], "when": {"probability": 0.5}}]}

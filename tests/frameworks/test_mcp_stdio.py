@@ -14,10 +14,11 @@ from tests.e2e.lab import Silence, in_folder
 from tests.frameworks.exec_runs import installed
 from tests.shared_imports import shared_imports
 from tests.support import replace
+from wirefault.core.identity import new_run_id
 from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
+from wirefault.runner.run import PromptsRun, run_prompts
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.opening import open_wired_subject
 from wirefault.wiring.prompts import load_prompts

@@ -14,10 +14,11 @@ import requests
 from tests.e2e.lab import SETTINGS, Silence, in_folder
 from tests.shared_imports import shared_imports
 from tests.support import PATIENCE_S, replace
+from wirefault.core.identity import new_run_id
 from wirefault.history.events import Exchange
 from wirefault.lab.launcher import Lab
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import Runner, new_run_id
+from wirefault.runner.run import Runner
 from wirefault.settings.configuration import load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.subjects.subject import AttemptContext, SubjectResult, as_subject

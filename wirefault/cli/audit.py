@@ -34,6 +34,7 @@ from wirefault.cli.options import (
     toxiproxy_option,
 )
 from wirefault.core.errors import InputError, nearest
+from wirefault.core.identity import new_run_id
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.plan import PLAIN_RUN, ExperimentPlan, PlannedArm
 from wirefault.experiments.recorded import stored_recording
@@ -47,7 +48,6 @@ from wirefault.report.audit_files import audit_as_json, audit_junit
 from wirefault.report.next_command import print_resume
 from wirefault.report.reproduce import EXEC_DEFAULTS
 from wirefault.report.terminal import plain_console
-from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.surroundings import program_problem
 from wirefault.wiring.prompts import Prompt, load_prompts

@@ -348,6 +348,7 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
 
 def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.cli.run_process import carry_out, complain
+    from wirefault.core.identity import new_run_id
     from wirefault.core.run_key import handed_key
     from wirefault.experiments.evidence import sign_recording
     from wirefault.experiments.index import run_ids_of
@@ -355,7 +356,6 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.judging.ending import run_ending
     from wirefault.judging.summary import summarise
     from wirefault.lab.run_document import run_document
-    from wirefault.runner.run import new_run_id
     from wirefault.settings.configuration import load_configuration, running_lab
     from wirefault.settings.settings import SettingsError
     from wirefault.subjects.loading import is_lab_subject

@@ -22,6 +22,7 @@ from wirefault.cli.reports import make_reports_folder, write_reports
 from wirefault.cli.results import show_page, show_result, show_tournament
 from wirefault.cli.saved import explained_file_errors, saved_anew
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
+from wirefault.core.identity import new_run_id
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.assertions.registry import load_functions
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
@@ -49,7 +50,6 @@ from wirefault.report.experiment_plan import head_lines
 from wirefault.report.junit import junit
 from wirefault.report.progress import RunProgress, shows_progress
 from wirefault.report.terminal import plain_console
-from wirefault.runner.run import new_run_id
 from wirefault.settings.configuration import Configuration
 from wirefault.state.effects import check_effects
 from wirefault.state.state import check_version

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from wirefault.cli.options import environ_below, logs_in
 from wirefault.core.errors import InputError, UserError, error_text
+from wirefault.core.identity import new_run_id
 from wirefault.experiments.experiment import IN_PLACE
 from wirefault.experiments.experiment_file import is_module_name, load_experiments, load_from_module
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import RecordedArm, recording_of, repeated_part, saved_plan
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
-from wirefault.runner.run import new_run_id
 from wirefault.wiring.wiring import is_wiring_file, load_wiring
 
 

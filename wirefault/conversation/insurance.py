@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wirefault.conversation.chat import Chat, ChatRequest
-from wirefault.conversation.serving import new_run_id
 from wirefault.conversation.store import Store
 from wirefault.conversation.worker import Worker
 from wirefault.core.errors import InputError, nearest
+from wirefault.core.identity import new_run_id
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.yaml_text import load_yaml
 from wirefault.lab.launcher import Lab

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import re
-import secrets
 import socket
 import sys
 import time
@@ -26,6 +25,7 @@ from wirefault.core.api_server import api_in_thread, wait_for_signal
 from wirefault.core.control_access import own_secret
 from wirefault.core.errors import InputError, UserError, nearest
 from wirefault.core.files import open_shared, read_shared, replace_shared
+from wirefault.core.identity import new_run_id
 from wirefault.core.processes import TOPOLOGY_VARIABLE
 from wirefault.core.redaction import Redaction
 from wirefault.core.sockets import LOOPBACK, Address, bind_or_replace, bound_address
@@ -61,11 +61,6 @@ def run_of(state: Path, clock: Callable[[], float] = time.time) -> str:
     except (ValueError, TypeError, KeyError, RecursionError):
         pass
     raise UserError(f"{file}: not written by `wirefault lab serve`: move it away")
-
-
-def new_run_id(clock: Callable[[], float] = time.time) -> str:
-    """Return an id that sorts by time."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime(clock())) + secrets.token_hex(3)
 
 
 def own_names(environ: Mapping[str, str]) -> dict[str, str]:

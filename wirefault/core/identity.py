@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping, Sequence
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -14,7 +16,15 @@ from urllib.parse import parse_qsl, unquote
 from urllib.parse import quote as percent_quote
 
 _SIZE = 8
+_FRACTION_BITS, _RANDOM_BITS = 10, 14
 _EMPTY = blake2b(digest_size=_SIZE)
+
+
+def new_run_id(clock: Callable[[], float] = time.time) -> str:
+    """Return a run id that sorts by time, to the millisecond: the rest of its suffix is random."""
+    now = clock()
+    suffix = int(now % 1 * (1 << _FRACTION_BITS)) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime(now)) + f"{suffix:06x}"
 
 
 def body_hash() -> blake2b:

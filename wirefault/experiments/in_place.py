@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec
 
 from wirefault.core.errors import LAB_FAILED, UNKNOWN
+from wirefault.core.identity import new_run_id
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.signing import take_key_variable
 from wirefault.experiments.engine import LocalEngine, RunArm, RunControl, deal, settings_of_run
@@ -37,7 +38,7 @@ from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import LabError, print_to_stderr
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
 from wirefault.runner.in_process import InProcessLab, open_tap_here
-from wirefault.runner.run import new_run_id, run_prompts
+from wirefault.runner.run import run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.function import FunctionSubject, Probe
 from wirefault.subjects.functions.frameworks import watch as watch_frameworks

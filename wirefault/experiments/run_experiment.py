@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
+from wirefault.core.identity import new_run_id
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.redaction import Redaction
 from wirefault.core.signing import take_key_variable
@@ -45,7 +46,6 @@ from wirefault.judging.summary import Summary, summary_of
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.runner.run import new_run_id
 
 _CODES: dict[ExperimentVerdict, int] = {
     "held": 0,

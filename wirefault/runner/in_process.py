@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from wirefault.core.errors import UserError
+from wirefault.core.identity import new_run_id
 from wirefault.core.interrupts import INTERRUPTED_LINE, Interrupted, SignalFlag
 from wirefault.history.events import EpisodeJudged
 from wirefault.lab.launcher import Lab
 from wirefault.lab.own_lab import Halt, RunningLab
 from wirefault.lab.process import LabError
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.run import PromptsRun, new_run_id, run_prompts
+from wirefault.runner.run import PromptsRun, run_prompts
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.settings.settings import Settings
 from wirefault.subjects.functions.connections import close_idle

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import secrets
 import sqlite3
 import time
 from dataclasses import dataclass, replace
@@ -240,11 +239,6 @@ class Runner:
     def close(self) -> None:
         self._recorder.close()
         self._manager.close()
-
-
-def new_run_id() -> str:
-    """A run id that sorts by time, with a random suffix."""
-    return time.strftime("%Y%m%d-%H%M%S-", time.gmtime()) + secrets.token_hex(3)
 
 
 def with_bodies_decided(settings: Settings, *, recorded: bool) -> Settings:
