@@ -76,7 +76,7 @@ def test_out_option_moves_log(folder: Path) -> None:
 def test_missing_run_is_reported(folder: Path) -> None:
     result = call("runs", "verify", "nope")
     assert result.exit_code == 64
-    assert "not the history of a run" in result.output
+    assert "unknown run or experiment 'nope'" in result.output
     assert "no runs; start one with" in call("runs", "verify", "latest").output
 
 

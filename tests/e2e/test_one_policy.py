@@ -560,7 +560,7 @@ def test_run_prints_the_result_of_its_report_with_the_harm_first(tmp_path: Path,
     assert result[0].startswith("harmful, although the hypothesis held: method, write_repeated: POST /orders")
     assert live.stdout.splitlines()[-len(result) + 1 :] == result[:-1]  # without the line of evidence
     [method] = (line for line in result if line.startswith("method ") and "faults delivered" in line)
-    assert method.split(maxsplit=1)[1].startswith("success 0 % [")
+    assert re.match(r"method +success 0 % \[.*\] \(90 % interval\), faults delivered", method)
     # one control episode does not show that the agent orders once
     assert re.search(r"^method: [\d.]+ s, success open until control-after, ", live.stderr, re.MULTILINE)
 

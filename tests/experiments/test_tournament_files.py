@@ -127,6 +127,14 @@ def test_arm_that_did_not_start_has_no_page(tmp_path: Path) -> None:
     assert page_line(saved.logs, saved.experiment_id, {}).endswith("nothing was recorded")
 
 
+@pytest.mark.parametrize("words", [["show"], ["runs", "verify"], ["runs", "bundle"], ["compare", "latest"]])
+def test_command_for_one_recording_says_what_shows_a_tournament(tmp_path: Path, words: list[str]) -> None:
+    plan = plan_experiment(load_experiments(written(tmp_path))[0], {"LOGS_DIR": str(tmp_path / "logs")})
+    save(plan, "20260101-000000-000000.1")
+    result = CliRunner().invoke(main, [*words, "20260101-000000-000000", "--out", str(tmp_path)])
+    assert result.exit_code == 64 and "wirefault report 20260101-000000-000000 shows it" in result.output
+
+
 @pytest.mark.slow
 def test_arms_meet_same_faults_up_to_the_cap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

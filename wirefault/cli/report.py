@@ -25,7 +25,7 @@ from wirefault.cli.options import (
 )
 from wirefault.cli.recorded import print_object, recording_named, require_unaltered, resolved_id
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
-from wirefault.experiments.index import has_begun, run_ids_of, saved_ids
+from wirefault.experiments.index import has_begun, run_ids_of, saved_ids, unknown_recording
 from wirefault.judging.ending import FailOn, run_ending
 
 if TYPE_CHECKING:
@@ -295,6 +295,8 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
     """
     logs, name = logs_in(environ_below(out)), resolved_id(run, out)
     runs = run_ids_of(logs, name)
+    if not runs and name not in saved_ids(logs):
+        raise unknown_recording(logs, name)
     if name not in saved_ids(logs) or runs == [name] or event:
         if event and runs != [name]:
             raise InputError(f"--event: {name} is an experiment; name one of its runs: {', '.join(runs)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from wirefault.core.errors import InputError
 from wirefault.core.files import UnsafeFileError, files_below
 from wirefault.experiments.evidence import Evidence, evidence_of, is_attempt_file, open_to_pack
-from wirefault.experiments.index import stored_runs
+from wirefault.experiments.index import stored_runs, unknown_recording
 
 
 def write_bundle(logs: Path, name: str, file: Path) -> Evidence:
@@ -20,7 +20,7 @@ def write_bundle(logs: Path, name: str, file: Path) -> Evidence:
     """
     item = next((each for each in stored_runs(logs) if each.name == name), None)
     if item is None:
-        raise InputError(f"{logs}: unknown run or experiment {name!r}; see wirefault runs list")
+        raise unknown_recording(logs, name)
     evidence = evidence_of(logs, name)
     evidence.require_unaltered()
     try:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from msgspec import Struct, convert
 from msgspec.json import decode
 
-from wirefault.core.errors import InputError
+from wirefault.core.errors import InputError, nearest
 from wirefault.core.files import folders_in, names_in, read_shared, read_shared_head, read_shared_tail
 from wirefault.core.interrupts import is_interruption
 from wirefault.core.private_files import is_owned
@@ -34,6 +34,7 @@ PAGES = "pages"
 """Folder of the pages below the logs, one folder for each run or experiment."""
 # bytes of a stored JSON document; 1000 statements in 100 arms take a tenth of it
 MAX_DOCUMENT_BYTES = 32 * 1024 * 1024
+_NEWEST = 8
 _ACTIVE_WITHIN_S = 60.0
 # of a history's file, at its beginning and at its end
 _MAX_END_BYTES = 1024 * 1024
@@ -171,6 +172,17 @@ def lone_runs(logs: Path) -> list[str]:
     prefixes = tuple(start for name in experiments for start in (f"{name}-", f"{name}."))
     names = [name for name in recorded_runs(logs) if name not in experiments]
     return [name for name in names if not name.startswith((*prefixes, LIVE))]
+
+
+def unknown_recording(logs: Path, name: str) -> InputError:
+    """Return the error about a name that no run or experiment has; a tournament has experiments."""
+    known = [*saved_ids(logs), *recorded_runs(logs)]
+    if f"{name}.1" in known:
+        return InputError(
+            f"{name} is a tournament: wirefault report {name} shows it, and {name}.1 is the experiment of its"
+            " first arm"
+        )
+    return InputError(f"{logs}: unknown run or experiment {name!r}{nearest(name, known[-_NEWEST:])}")
 
 
 def started_text(name: str) -> str:

@@ -15,7 +15,7 @@ from wirefault.experiments.assertions.on_arm import Asserted
 from wirefault.experiments.evidence import Evidence, evidence_of, latest_id
 from wirefault.experiments.experiment import AFTER
 from wirefault.experiments.facts_store import facts_of
-from wirefault.experiments.index import recorded_runs, saved_ids
+from wirefault.experiments.index import recorded_runs, saved_ids, unknown_recording
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm, with_shadows
 from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event
@@ -214,10 +214,8 @@ def open_recording(logs: Path, name: str, environ: Mapping[str, str]) -> Recordi
         name = latest_id(logs)
     if name in experiments:
         return recording_of(load_saved(logs, name, environ))
-    runs = recorded_runs(logs)
-    if name not in runs:
-        known = [*experiments, *runs]
-        raise InputError(f"{logs}: unknown run or experiment {name!r}{nearest(name, known[-_LAST:])}")
+    if name not in recorded_runs(logs):
+        raise unknown_recording(logs, name)
     evidence = evidence_of(logs, name)
     evidence.require_unaltered()
     arm = RecordedArm(logs, "", (name,), experiment=_experiment_of(logs, name, environ))

@@ -15,6 +15,7 @@ from wirefault.history.judged_events import SEVERITIES
 from wirefault.report.comparison import difference_text
 from wirefault.report.experiment_plan import population_line, radius_lines
 from wirefault.report.tables import new_table, one_line
+from wirefault.stats.rates import percent
 
 MAX_REASONS = 5
 MAX_EPISODES = 5
@@ -35,7 +36,9 @@ def arm_text(arm: ArmResult) -> str:
     """Return the arm's success and delivered faults, or why it failed."""
     if arm.failure:
         return one_line(arm.failure)
-    success, faults = arm.measures["success_rate"].text, arm.measures["faults_delivered"].text
+    rate, faults = arm.measures["success_rate"], arm.measures["faults_delivered"].text
+    level = f" ({percent(round(1 - 2 * rate.error, 6))} interval)" if rate.interval else ""
+    success = f"{rate.text}{level}"
     if arm.waits_for:
         success = f"open until {arm.waits_for}"
     strikes = arm.measures[BUDGET_STRIKES]
