@@ -407,6 +407,15 @@ class EpisodeTrace:
                 }
         return frozenset(lost)
 
+    def was_cut(self, request: Request) -> bool:
+        """Whether ``limit_data`` must have cut the reply: it passes less than the gateway wrote."""
+        size = request.exchange.reply_bytes if request.exchange else 0
+        return not self._toxics_changed and any(
+            toxic.kind == "limit_data" and toxic.stream == "downstream" and toxic.attributes["bytes"] < size
+            for toxic in self._toxics_on(request.attempt, request.link_name)
+            if toxic.lasts_attempt
+        )
+
     def held_back(self, request: Request) -> HeldBack | None:
         """The toxic that delays the reply most, if one must have, as far as it is known."""
         toxics = [t for t in self._toxics_on(request.attempt, request.link_name) if t.lasts_attempt]

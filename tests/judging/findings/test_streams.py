@@ -9,6 +9,7 @@ import pytest
 from tests.judging.findings.traced import model_request, observed, request, rule_findings
 from tests.judging.oracle.histories import (
     EPISODE,
+    armed,
     called,
     ended,
     fault_met,
@@ -23,6 +24,7 @@ from wirefault.dialects.openai_chat import OPENAI_CHAT
 from wirefault.history.events import SocketMessage
 from wirefault.judging.findings.streams import NO_TIME_LIMIT, OPEN_STREAM
 from wirefault.judging.trace import traces
+from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link, Links
 
 TEXT = "The tower is 330 metres tall."
@@ -43,6 +45,26 @@ def test_open_stream_is_reported_as_answer():
         "the stream of POST /v1/chat/completions ended without its finish reason,"
         " and was taken for the whole answer"
     ]
+
+
+@pytest.mark.parametrize(
+    ("limit", "answer", "expected"),
+    [
+        (500, "The tower is 330", True),
+        (500, TEXT, False),
+        (500, "It is tall", False),
+        (5000, "The tower", False),
+    ],
+    ids=["a part", "all of it", "another answer", "nothing was cut"],
+)
+def test_part_of_a_stream_that_limit_data_cut(limit, answer, expected):
+    toxic = PlannedToxic("model", "limit_data", "downstream", {"bytes": limit})
+    streamed = model_request(reply_body=BODY, reply_bytes=2000)
+    seen = observed(OPEN_STREAM, armed(toxic), streamed, ended(ended_by="text", response=answer))
+    first = (
+        "limit_data cut the stream of POST /v1/chat/completions, and its first part was taken for the whole"
+    )
+    assert seen == [f"{first} answer"] * expected
 
 
 def socket(number, kind, delta=None, sender="server", **more):

@@ -49,6 +49,9 @@ def _open_stream(trace: EpisodeTrace) -> Iterator[Observation]:
             how, ids = used
             text = f"the stream of {request.name} ended without its finish reason, and {how}"
             yield Observation(text, (*request.ids, *ids))
+        elif part := _use_of_part(trace, request):
+            text = f"limit_data cut the stream of {request.name}, and its first part was taken for the whole"
+            yield Observation(f"{text} answer", (*request.ids, *part))
 
 
 def _open_socket(trace: EpisodeTrace) -> Iterator[Observation]:
@@ -155,6 +158,21 @@ def _use_by_answer(trace: EpisodeTrace, request: Request) -> tuple[str, tuple[st
     return ("was taken for the whole answer", ids) if ids else None
 
 
+def _use_of_part(trace: EpisodeTrace, request: Request) -> tuple[str, ...]:
+    """Return the id of the answer that is the beginning of a stream which a toxic cut behind the gateway."""
+    exchange, end = request.exchange, trace.end_of(request.attempt)
+    dialect = MODEL_DIALECTS.get(exchange.dialect) if exchange else None
+    if exchange is None or dialect is None or end is None or request.caller_record is not None:
+        return ()
+    body = exchange.reply_body or ""
+    if not trace.was_cut(request) or exchange.reply_cut or not recorded_events(body):
+        return ()
+    whole, answer = (" ".join(text.split()) for text in (readable_text(dialect, body), end.event.response))
+    if answer == whole or not whole.startswith(answer) or model_asked_later(trace, request):
+        return ()
+    return answer_from(trace, request, answer)
+
+
 def _use_by_write(trace: EpisodeTrace, request: Request) -> Use | None:
     """Find the write that executed a call of the stream before the next model request."""
     if request.caller_record is not None or received(request) is not None:
@@ -181,7 +199,8 @@ OPEN_STREAM = Rule(
         "the answer reports it in words besides the stream's text (error, incomplete, cut off ...)",
         "the history has neither the stream's body nor the fault that cut it",
         "nothing shows that the part was used",
-        "a toxic cut the connection behind the gateway, whose history has the whole stream",
+        "a toxic cut the connection behind the gateway, whose history has the whole stream: only of "
+        "`limit_data`, and of an answer that is the beginning of the stream's text, is it known",
     ),
     mistaken=("a server that never sends a finish reason and ends its streams by closing them",),
     observe=_open_stream,
