@@ -31,6 +31,7 @@ from wirefault.judging.ending import FailOn, run_ending
 if TYPE_CHECKING:
     from wirefault.experiments.recorded import Recording
     from wirefault.experiments.run_experiment import ExperimentResult
+    from wirefault.experiments.search.run_search import SearchResult
     from wirefault.judging.judge import ByControl, RunJudgement
     from wirefault.judging.summary import Summary
     from wirefault.report.page.parts import PageContent
@@ -108,8 +109,14 @@ def report_command(
 
         return page_json(content)
 
-    if junit is None and name in saved_ids(logs) and _show_search(name, out, as_json, figures):
-        return
+    if name in saved_ids(logs) and (search := _search_named(name, out, as_json)) is not None:
+        if junit is not None:
+            from wirefault.report.junit import search_junit
+
+            _write_output("--junit", junit, search_junit(search))
+        with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
+            _show_search(search, as_json, figures)
+        sys.exit(search.code)
     result = judged() if name in saved_ids(logs) else None
     summary = None if result else recording().arms[""].summary
     if junit is not None:
@@ -220,25 +227,25 @@ def _judged(
     return judged_again(saved)
 
 
-def _show_search(
-    name: str, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]]
-) -> bool:
-    """Show the answer of a search; False for other experiments."""
+def _search_named(name: str, out: Path | None, as_json: bool) -> SearchResult | None:
+    """Return a search and its answer; None for other experiments."""
     from wirefault.cli.saved import saved_experiment
     from wirefault.experiments.search.run_search import answer_of
-    from wirefault.report.search import search_lines
 
     require_unaltered(logs_in(environ_below(out)), name, as_json)
     saved = saved_experiment(name, out)
-    if not saved.plan.search:
-        return False
-    result = answer_of(saved)
+    return answer_of(saved) if saved.plan.search else None
+
+
+def _show_search(result: SearchResult, as_json: bool, figures: Callable[[], Mapping[str, Any]]) -> None:
+    from wirefault.report.search import search_lines
+
+    saved = result.saved
     if as_json:
         print_object({**result.as_json(), **figures(), "evidence": saved.evidence.as_json()})
-    else:
-        for line in (saved.plan.experiment.title, *search_lines(result), f"evidence: {saved.evidence.text}"):
-            click.echo(line)
-    sys.exit(result.code)
+        return
+    for line in (saved.plan.experiment.title, *search_lines(result), f"evidence: {saved.evidence.text}"):
+        click.echo(line)
 
 
 def _page_content(recording: Recording, judged: Callable[[], ExperimentResult]) -> PageContent:
@@ -305,17 +312,22 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
     begun = [run_id for run_id in runs if has_begun(logs, run_id)]
     different = [f"{run_id}: {text}" for run_id in begun for text in _differences(run_id, logs)]
     recording = recording_named(name, out)
-    result = _judged(name, out, as_json, lambda: recording)
+    judged = cache(lambda: _judged(name, out, as_json, lambda: recording))
 
     def figures() -> Mapping[str, Any]:
         from wirefault.report.page.write import page_json
 
-        return page_json(lambda: _page_content(recording, lambda: result))
+        return page_json(lambda: _page_content(recording, judged))
 
-    code = _show_report(result, out, as_json, figures)
+    if (search := _search_named(name, out, as_json)) is not None:
+        _show_search(search, as_json, figures)
+        code = search.code
+    else:
+        code = _show_report(judged(), out, as_json, figures)
     for line in different:
         click.echo(f"differs from the recorded outcome: {line}", err=True)
-    sys.exit(UNKNOWN if different else 0 if result.plan.is_plain_run else code)
+    is_plain = recording.experiment is not None and recording.experiment.plan.is_plain_run
+    sys.exit(UNKNOWN if different else 0 if is_plain else code)
 
 
 def _verify_run(

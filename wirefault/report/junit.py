@@ -9,11 +9,13 @@ from wirefault.audit.result import worst_so_far
 from wirefault.experiments.assertions.registry import statement_of
 from wirefault.experiments.recorded import recording_of
 from wirefault.experiments.run_experiment import ExperimentResult
+from wirefault.experiments.search.run_search import SearchResult
 from wirefault.history.logs import strip_control
 from wirefault.judging.ending import FailOn, fails, run_word, shows_nothing
 from wirefault.judging.summary import Summary
 from wirefault.report.experiment import measures_text
 from wirefault.report.page_links import page_links
+from wirefault.report.search import search_lines
 
 # what XML 1.0 cannot hold even when it is escaped
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -61,6 +63,18 @@ def junit(results: list[ExperimentResult], fail_on: FailOn = "risky") -> str:
             _add_early(suite, "experiment", result.word, worst_so_far(recording_of(result.saved)))
         if seconds := result.timing.get("seconds"):
             suite.set("time", f"{seconds:.3f}")
+    return junit_text(root)
+
+
+def search_junit(result: SearchResult) -> str:
+    """Return JUnit XML of a search: one case, which passes with an answer. Its trials may fail."""
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", name=xml_text(result.saved.plan.experiment.title))
+    case = _junit_case(suite, "search", result.kind)
+    *lines, _ = search_lines(result)  # without its folder
+    ElementTree.SubElement(case, "system-out").text = xml_text("\n".join(lines))
+    if result.code:
+        ElementTree.SubElement(case, "error", message=xml_text(lines[-1] if lines else "no answer yet"))
     return junit_text(root)
 
 

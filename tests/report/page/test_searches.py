@@ -40,6 +40,10 @@ def test_limit_has_its_answer_and_curve(tmp_path: Path) -> None:
     markdown = CliRunner().invoke(main, ["report", "e1", f"--out={tmp_path}", "--md=-"]).output
     assert markdown.startswith("## Wirefault: limit") and "Success falls to " in markdown
     assert "unknown" not in markdown
+    junit = CliRunner().invoke(main, ["report", "e1", f"--out={tmp_path}", "--junit=-"])
+    assert (junit.exit_code, 'tests="1" failures="0" errors="0"' in junit.output) == (0, True)
+    verified = CliRunner().invoke(main, ["runs", "verify", "e1", f"--out={tmp_path}"])
+    assert "success falls to " in verified.output and "faults_delivered" not in verified.output
 
 
 def test_smallest_set_has_its_sets(tmp_path: Path) -> None:
