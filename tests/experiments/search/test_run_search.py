@@ -21,11 +21,12 @@ from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.engine import LocalEngine, RunControl, RunGrownArm
+from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.search.limit import Limit
 from wirefault.experiments.search.minimise import Smallest
-from wirefault.experiments.search.options import SearchSource, plan_limit, plan_minimise
+from wirefault.experiments.search.options import SearchSource, plan_limit, plan_minimise, write_smallest
 from wirefault.experiments.search.run_search import answer_of, run_search
 from wirefault.history.events import Event
 from wirefault.lab.toxiproxy import Choice
@@ -229,6 +230,19 @@ def test_agent_that_fails_without_faults_is_not_searched(tmp_path: Path) -> None
     result = run_search(save(plan, "e1"), quietly(), PaperEngine(lambda _: True))
     assert result.answer is None and result.is_whole and result.code == 2
     assert "success_share" in result.no_steady_state
+
+
+@pytest.mark.parametrize(
+    ("failures", "statement"), [((), "success == all"), (("false_success",), "false_success == 0")]
+)
+def test_written_experiment_fails_on_what_the_search_counted(
+    tmp_path: Path, failures: tuple[str, ...], statement: str
+) -> None:
+    of = replace(source(tmp_path), failures=failures)
+    result = run_search(save(smallest_set(of), "e1"), quietly(), PaperEngine(both_down))
+    [written] = write_smallest(of, result, tmp_path / "small.yaml", None)
+    experiment = load_experiment(written).experiment
+    assert statement in experiment.hypothesis and experiment.repeats >= 5
 
 
 def test_outcome_that_counts_as_failure(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ _ALONE: Mapping[str, Any] = {
 _MAX_LEVEL = 100.0
 _MIN_DECISIONS = 16
 _MIN_CONTROLS = 4
+# with them a set of which 60 % of the episodes fail survives in 1 of 100 runs
+_WRITTEN_REPEATS = 5
 
 
 @dataclass(frozen=True)
@@ -214,9 +216,15 @@ def write_smallest(
         method["faults"] = json.loads(settings.faults)
     if chances := {name: getattr(settings, name) for name in CHANCES if name in answer.faults}:
         method["settings"] = {**method.get("settings", {}), **chances}
+    failures = result.saved.plan.search["terms"]["failures"]
+    survived = [f"{outcome} == 0" for outcome in failures] or ["success == all"]
+    hypothesis = data.get("hypothesis") or []
     data |= {
         "title": f"{data.get('title', '')} [{', '.join(answer.faults)}]",
         "seed": result.saved.plan.seed,
+        "repeats": max(data.get("repeats", 1), _WRITTEN_REPEATS),
+        # what the search counted as a failure must not happen
+        "hypothesis": [*hypothesis, *(each for each in survived if each not in hypothesis)],
         "method": method,
     }
     target.write_text(dump_yaml(data), encoding="utf-8")
