@@ -62,8 +62,7 @@ def read_run(run: RunJudgement, corrections: Corrections) -> JudgedEpisode:
 
 
 def conduct_of(run: JudgedEpisode) -> Conduct | None:
-    repeats = [finding for finding in run.findings if finding.rule == WRITE_REPEATED.name]
-    return conduct_in(run.trace, [id for finding in repeats for id in finding.evidence])
+    return conduct_in(run.trace, run.findings)
 
 
 def _seconds(run: JudgedEpisode) -> float:

@@ -244,7 +244,7 @@ def _facts(
         asserted,
         tuple(_with_cause(count, repeats) for count in writes if count.executed + count.maybe),
         tuple(_with_cause(count, sent_again) for count in sends),
-        conduct_in(trace, [id for finding in repeats for id in finding.evidence]),
+        conduct_in(trace, graver),
         failed_calls,
         _unseen_writes(trace),
         is_unchecked_claim(judged.outcome, judged.claim, has_oracle),

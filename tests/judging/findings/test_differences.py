@@ -11,6 +11,7 @@ from tests.judging.findings.traced import LINKS, findings_in, lost, model_reques
 from tests.judging.oracle.histories import ended, fault_met, run_started
 from tests.support import replace
 from wirefault.history.events import EXIT_CODE, Event, WentPastLab
+from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.conduct import conduct_in, masked
 from wirefault.judging.findings.differences import Difference, differences
 from wirefault.judging.findings.writes import WRITE_REPEATED
@@ -59,7 +60,7 @@ def _differences(
         history = [replace(run_started(1), links=list(links)), *episode]
         repeats = findings_in(history, [WRITE_REPEATED])
         [trace] = traces(history)
-        conducts.append(conduct_in(trace, [id for finding in repeats for id in finding.evidence]))
+        conducts.append(conduct_in(trace, repeats))
     assert conducts[0] is not None or not conducts[1:]
     return differences(conducts[0], conducts[1:])
 
@@ -186,6 +187,16 @@ def test_log_without_answer_is_silent():
 def test_closed_connection_is_no_success():
     end = replace(answer("", exit_code=1), error="it ended with exit code 1: peer closed connection")
     assert compared(order(), end)[0] == [("done_but_not_told", "harmful")]
+
+
+@pytest.mark.parametrize(("severity", "rules"), [("harmful", []), ("risky", ["not_done_but_told"])])
+def test_claim_that_a_rule_reports_is_reported_once(severity, rules):
+    known = [Finding("error_as_result", severity, "it reports done", "", ("gateway-0:1",))]
+    conducts = [
+        conduct_in(traces([replace(run_started(1), links=list(LINKS)), *events])[0], findings)
+        for events, findings in (([refused(), CALM[-1]], known), (CALM, []), (CALM, []))
+    ]
+    assert [each.rule.name for each in differences(conducts[0], conducts[1:])] == rules
 
 
 def test_error_text_that_reports_success_is_risky():

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from wirefault.dialects.json_values import as_object, parsed
 from wirefault.history.events import EXIT_CODE, AttemptEnded
+from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.claimed import MAY_BE_AS_ASKED
 from wirefault.judging.findings.damaged import model_text
 from wirefault.judging.findings.errors import has_error
@@ -84,6 +85,7 @@ class Conduct:
     failure_ids: tuple[str, ...]
     failed_last: bool  # the last request failed
     end_id: str
+    claim_reported: bool = False  # a rule reports as harmful that it took an error for a result
 
     @property
     def replies(self) -> tuple[str, ...]:
@@ -102,15 +104,16 @@ def expresses_doubt(answer: str) -> bool:
     return _UNSURE_WORD.search(answer) is not None
 
 
-def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | None:
+def conduct_in(trace: EpisodeTrace, findings: Iterable[Finding] = ()) -> Conduct | None:
     """Read the conduct of the first attempt; None if the lab ended it, or if it has not ended.
 
-    ``reported``: ids of events in findings about repeated writes.
+    ``findings``: the rules' own in the episode, which already report some events.
     """
     end = trace.end_of(1)
     if end is None or end.event.ended_by == "limit":
         return None
-    event, reported_ids = end.event, set(reported)
+    event, findings = end.event, list(findings)
+    reported_ids = {id for each in findings if each.rule == "write_repeated" for id in each.evidence}
     groups: defaultdict[str, list[Write]] = defaultdict(list)
     for write in writes_in(trace):
         if write.request.attempt == 1:
@@ -149,6 +152,9 @@ def conduct_in(trace: EpisodeTrace, reported: Iterable[str] = ()) -> Conduct | N
         failed_last=bool(failures) and failures[-1] is last,
         failure_ids=tuple(id for request in failures for id in request.ids),
         end_id=end.id,
+        claim_reported=any(
+            each.rule == "error_as_result" and each.severity == "harmful" for each in findings
+        ),
     )
 
 

@@ -198,6 +198,8 @@ def _usual_answer(
     replies = conduct.replies[-len(usual_replies) :]
     if conduct.exit or conduct.failed or conduct.is_silent or conduct.past_lab or conduct.replaced:
         return
+    if conduct.claim_reported:
+        return
     if conduct.unsure:
         return  # "it may or may not have been ordered" claims nothing
     if any(calm.replies != replies or calm.failed for calm in control):
@@ -380,6 +382,7 @@ NOT_DONE_BUT_TOLD = RuleText(
         "log entry",
         "the answer expresses doubt (may, unsure, unknown ...)",
         "a fault replaced the contents of a reply: the replacement may report success",
+        "`error_as_result` already reports it as harmful",
         "connections bypassed the lab",
         "the status was 404, 409, 410 or 412: the write may already have been done",
     ),
