@@ -103,7 +103,7 @@ def test_finding_accepted_from_an_audit_is_known_to_other_commands(tmp_path: Pat
 
 def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> None:
     before = len(servers.orders)
-    code, result, _ = audit(tmp_path, servers, "careless")
+    code, result, printed = audit(tmp_path, servers, "careless")
     assert code == 1
     findings = findings_by_question(result)
     assert findings["lost_reply"] == findings["write_hangs"] == "write_repeated"
@@ -121,6 +121,8 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     page = wirefault(tmp_path, environ_in(tmp_path), "report", result["experiment"], "--md", "-").stdout
     harmful = sum(each["severity"] == "harmful" for each in result["findings"])
     assert page.startswith("## Wirefault: harm found\n") and f" {harmful} HARM, " in " ".join(page.split())
+    clean = re.search(r"clean: (\d+ calls), exit 0, ([\d.]+ s)", printed)
+    assert clean and f"| clean run | {clean[1]}, {clean[2]} |" in page
     listed = wirefault(tmp_path, environ_in(tmp_path), "list")
     assert "signed" in listed.stdout and re.search(r"\bharm\b", listed.stdout)
     again = wirefault(tmp_path, environ_in(tmp_path), "report", result["experiment"], "--json").stdout

@@ -73,6 +73,7 @@ def audit_as_json(result: AuditResult) -> dict[str, Any]:
         "writes": result.writes,
         "model": {**asdict(result.spent), "estimated": asdict(result.estimated)},
         "calls": [_call_as_json(call) for call in clean.calls] if clean else [],
+        "clean_seconds": round(clean.seconds, 3) if clean else None,
         "unreachable": clean.unreachable if clean else [],
         "varies": result.sequential,
         "incomparable": clean.incomparable if clean else "",

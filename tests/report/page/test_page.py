@@ -362,12 +362,12 @@ def test_cost_within_the_noise_is_no_difference_and_less_is_less(tmp_path: Path)
     [example] = Episodes(tmp_path, "run-d").add_arm(failed_command(tmp_path).arm(None))
     control, slow = (replace(example, row={**example.row, "busy_s": s, "calls": 1}) for s in (10.0, 30.0))
     extra = extra_row(replace(example, row={**example.row, "busy_s": 10.5}), control)
-    assert (extra.calls, extra.tokens) == ("+1 call", "–")
+    assert (extra.calls, extra.tokens) == ("+1 request", "–")
     assert extra.seconds == "no measurable difference in time"
     assert extra_row(slow, control).seconds == "+20.000 s"
     assert extra_row(control, slow).seconds == "20.000 s less"
     one, two = (replace(example, row={**example.row, "calls": n}) for n in (1, 3))
-    assert extra_row(one, two).calls == "2 calls fewer"
+    assert extra_row(one, two).calls == "2 requests fewer"
 
 
 def test_repeat_command_names_the_folder_of_the_run(tmp_path: Path) -> None:

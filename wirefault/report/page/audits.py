@@ -80,7 +80,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         verdict, tone = early_verdict(verdict, worst_so_far(recording))
     counts = _counts(result, cards)
     command = shlex.join(saved.plan.configuration.wiring.arguments[2:])
-    seconds = clean.figure(f"{clean.row['busy_s']:.3f} s", "busy_s") if clean else "unknown"
+    seconds = Figure(f"{result.clean.seconds:.1f} s", "clean_seconds") if result.clean else "unknown"
     calls = Figure(len(result.clean.calls) if result.clean else 0, "calls")
     arms = [arm_figures("", summary, len(traces))]
     links = link_figures([each.trace for each in traces.values()])

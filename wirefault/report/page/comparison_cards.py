@@ -37,7 +37,7 @@ from wirefault.report.page.phrase import Figure, Phrase, joined
 
 NAMES = ("first", "second")
 _MEASURES: Mapping[str, str] = {"calls": "{:d}", "seconds": "{:.2f}", "tokens": "{:d}", "usd": "{:.4g}"}
-_UNITS: Mapping[str, str] = {"calls": "calls", "seconds": "s", "tokens": "model tokens", "usd": "USD"}
+_UNITS: Mapping[str, str] = {"calls": "requests", "seconds": "s", "tokens": "model tokens", "usd": "USD"}
 
 
 @dataclass

@@ -373,7 +373,7 @@ def _by_side(text: Callable[[EpisodeCard], str], placed: Sequence[EpisodeCard]) 
 
 def _cost(placed: EpisodeCard) -> Phrase:
     row = placed.row
-    parts: list[str] = [placed.figure(count_text(row["calls"], "call"), "calls"), ", "]
+    parts: list[str] = [placed.figure(count_text(row["calls"], "request"), "calls"), ", "]
     parts.append(placed.figure(f"{row['seconds']:.2f} s", "seconds"))
     if row["tokens"] is not None:
         parts += [", ", placed.figure(f"{row['tokens']} tokens", "tokens")]

@@ -1,4 +1,4 @@
-"""The cost of a finding's episode: calls, seconds, tokens, money and extra writes, beside its control's."""
+"""The cost of a finding's episode: requests, seconds, tokens, money, extra writes, beside its control's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def extra_row(example: EpisodeCard, control: EpisodeCard, label: str = "differen
     tokens, usd = int(extra["tokens"] or 0), extra["usd"] or 0.0
     return CostRow(
         label,
-        cell("calls", _signed(calls, count_text(abs(calls), "call"), "fewer"), "as many calls"),
+        cell("calls", _signed(calls, count_text(abs(calls), "request"), "fewer"), "as many requests"),
         cell("busy_s", _signed(seconds, f"{abs(seconds):.3f} s", "less"), "no measurable difference in time"),
         cell("tokens", _signed(tokens, f"{abs(tokens)} model tokens", "fewer"), "as many tokens"),
         cell("usd", _signed(usd, f"{abs(usd):.4g} USD", "less"), "as much money"),
@@ -119,7 +119,7 @@ def _cost_row(name: str, placed: EpisodeCard) -> CostRow:
     )
     return CostRow(
         name,
-        placed.figure(count_text(figures["calls"], "call"), "calls"),
+        placed.figure(count_text(figures["calls"], "request"), "calls"),
         placed.figure(f"{figures['busy_s']:.3f} s", "busy_s"),
         placed.figure(f"{tokens} model tokens" if tokens is not None else no_tokens, "tokens"),
         placed.figure(f"{usd:.4g} USD" if usd is not None else "money: no price set", "usd"),
