@@ -449,8 +449,13 @@ def test_written_experiment_fails_on_the_harm_that_was_not_accepted(tmp_path: Pa
         assert written.returncode == 0, written.stderr
         text = (tmp_path / "wirefault.audit.yaml").read_text()
         assert re.findall(r"^# accepted 20\d\d-\d\d-\d\d, it is known: (q\d+) ", text, re.M) == accepted
+        assert "folder: .\n" in (tmp_path / "wirefault.yaml").read_text()
         codes.append(wirefault(tmp_path, environ_in(tmp_path), "run", "wirefault.audit.yaml").returncode)
     assert codes == [1, 0]
+    (elsewhere := tmp_path / "ci").mkdir()
+    written = wirefault(elsewhere, environ_in(tmp_path), "init", "--out", "..", *words)
+    assert written.returncode == 0, written.stderr
+    assert "folder: ..\n" in (elsewhere / "wirefault.yaml").read_text()
 
 
 def test_audit_without_anything_to_check_keeps_no_experiment(tmp_path: Path, servers: Servers) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from os.path import normpath
+from pathlib import PurePath
 from typing import Any
 
 from msgspec import structs
@@ -151,13 +153,19 @@ def _comments(result: AuditResult, accepted: Acceptance) -> Iterator[str]:
         yield f"{how}: {id} {answer.ask.text}: {worst.text}"
 
 
-def wiring_text(result: AuditResult) -> str:
-    """Return the wiring that the clean runs showed, with the writes declared."""
+def wiring_text(result: AuditResult, folder: str) -> str:
+    """Return the wiring that the clean runs showed, with the writes declared.
+
+    ``folder``: the recorded wiring's, relative to the file's.
+    """
     clean, wiring = result.clean, result.saved.plan.configuration.wiring
     assert clean is not None and isinstance(wiring.subject, CommandSpec)
     intercept = dict(wiring.data.get("intercept", {}))
     links = [_declared(link, clean) for link in clean.runs[0].trace.links]
-    return recorded_wiring(links, intercept, wiring.subject)
+    command = wiring.subject
+    if command.folder:
+        command = command.model_copy(update={"folder": normpath(PurePath(folder) / command.folder)})
+    return recorded_wiring(links, intercept, command)
 
 
 def _declared(link: Link, clean: CleanRuns) -> Link:

@@ -45,7 +45,7 @@ from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.report.audit import print_answer, print_audit, print_calls, print_plan
 from wirefault.report.audit_files import audit_as_json, audit_junit
-from wirefault.report.next_command import print_resume
+from wirefault.report.next_command import command_on_run, print_resume
 from wirefault.report.reproduce import EXEC_DEFAULTS
 from wirefault.report.terminal import plain_console
 from wirefault.settings.configuration import load_configuration
@@ -348,11 +348,11 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
     if result.clean and result.answers:
         from wirefault.report.page.write import page_line  # the template engine is slow to import
 
-        keep = f"keep: wirefault init {result.saved.experiment_id}"
+        init = command_on_run(["wirefault", "init", result.saved.experiment_id], [], result.saved.logs)
         environ = result.saved.plan.configuration.environ
         stored = stored_recording(result.saved)
         page = page_line(result.saved.logs, result.saved.experiment_id, environ, stored)
-        print_audit(plain_console(stderr=False), result, document["not_asked"], [keep, page])
+        print_audit(plain_console(stderr=False), result, document["not_asked"], [f"keep: {init}", page])
     if result.code and result.saved.run_ids(result.saved.plan.arms[0]):
         print_resume(plain_console(stderr=True), result.saved)
     if json_file is not None:

@@ -109,7 +109,7 @@ def keep_audit(result: AuditResult, accepted: Acceptance, wiring_file: str = KEP
     has_file = Path(wiring.file).is_file()
     text = experiment_text(result, wiring.file if has_file else wiring_file, accepted)
     if not has_file:
-        Path(wiring_file).write_text(wiring_text(result), encoding="utf-8")
+        Path(wiring_file).write_text(wiring_text(result, os.path.relpath(wiring.folder)), encoding="utf-8")
         written.insert(0, wiring_file)
     Path(KEPT).write_text(text, encoding="utf-8")
     if unasked := len(result.asks) - len(result.answers):
