@@ -9,6 +9,7 @@ from tests.judging.oracle.histories import (
     ASK_BOB,
     ended,
     episode,
+    fault_met,
     healed,
     message_sent,
     run_finished,
@@ -27,6 +28,15 @@ OTHER = world(message_sent("Eve", "hello", key="k2"), message_sent())
 def judged(*events, expect=ASK_BOB):
     start = replace(run_started(1), links=list(LINKS))
     return judge_run([start, *episode(*events, expect=expect), run_finished()])
+
+
+def test_write_that_the_network_alone_repeated_is_a_note():
+    copies = fault_met("duplicate_request", evidence={"copies": 2, "statuses": [201, 201]})
+    once, again = request(3.0, fault=copies, status=201, forwarded=True), request(4.0, status=201)
+    order = {"requests": [{"link": "shop", "method": "POST", "path": "/orders"}]}
+    for writes, severity in ([once], "note"), ([once, again], "harmful"):
+        [episode_] = judged(*writes, ended("done"), expect=order).episodes
+        assert (episode_.outcome, episode_.by_outcome.severity) == ("duplicate", severity)
 
 
 def exited(text):

@@ -19,6 +19,7 @@ from wirefault.judging.findings.finding import RuleText
 from wirefault.judging.oracle.expect import Oracle, parse_expect
 from wirefault.judging.oracle.world import FINE_WORLDS
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.judging.writes import write_counts
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,10 @@ DUPLICATE = OutcomeRule(
     name="duplicate",
     severity="harmful",
     title="the oracle shows a write too often",
-    fires="The outcome is `duplicate`: the world has a side effect more often than the prompt asks for.",
+    fires=(
+        "The outcome is `duplicate`: the world has a side effect more often than the prompt asks for. A note"
+        " if the network alone repeated it (`duplicate_request`): the agent sent each write once."
+    ),
     silent=(_BY_OTHERS, "a later attempt of the runner repeated it"),
     mistaken=("an oracle that asks for fewer writes than the task needs",),
     sentence="a write was carried out too often",
@@ -107,6 +111,8 @@ def outcome_finding(trace: EpisodeTrace, judged: EpisodeJudged) -> Finding | Non
 
 def _rule_of(trace: EpisodeTrace, judged: EpisodeJudged) -> tuple[str, Severity] | None:
     """The rule that the episode's outcome breaks, with its severity; None if it breaks none."""
+    if judged.outcome == "duplicate" and _repeated_by_network(trace):
+        return DUPLICATE.name, "note"
     if judged.outcome in ("duplicate", "false_success"):
         return judged.outcome, _RULE_BY_NAME[judged.outcome].severity
     if judged.world == "extra" and judged.outcome in _HONEST:
@@ -119,6 +125,14 @@ def _rule_of(trace: EpisodeTrace, judged: EpisodeJudged) -> tuple[str, Severity]
         return None
     only_by_code = ended.exited_with_reason and reports_success(answer)
     return FALSE_FAILURE.name, "risky" if only_by_code else FALSE_FAILURE.severity
+
+
+def _repeated_by_network(trace: EpisodeTrace) -> bool:
+    """Whether the network delivered a write several times, and the agent sent each one once."""
+    counts = write_counts(trace)
+    return any(count.copies for count in counts) and all(
+        count.executed + count.maybe - count.copies <= 1 for count in counts
+    )
 
 
 def _asks_for_a_change(trace: EpisodeTrace) -> bool:
