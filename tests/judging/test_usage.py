@@ -181,6 +181,8 @@ def test_connections_under_toxic_show_mitigation():
     (row,) = calls_by_link([STARTED, armed, *tries, answered, elsewhere])
     assert (row.connections, row.cut, row.reconnected) == (3, 2, 2)
     assert _story(row) == "toxics: timeout; 2 of 3 connections failed, 2 followed by another"
+    (row,) = calls_by_link([STARTED, armed, answered])
+    assert _story(row) == "toxics: timeout"
 
 
 def test_delayed_request_needs_no_retry():

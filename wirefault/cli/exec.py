@@ -305,10 +305,9 @@ def _calls_table(rows: Sequence[LinkCalls], remarks: Iterable[str], hint: str) -
 def _story(row: LinkCalls) -> str:
     parts = [_counts(row.faults)] if row.faults else []
     parts += [f"toxics: {_counts(row.toxics)}"] if row.toxics else []
-    if row.connections:
+    if row.cut:  # without a sign of a failure, a client may have left a slow reply all the same
         of = f"of {row.connections} connections" if row.connections > 1 else "of 1 connection"
-        again = f", {row.reconnected} followed by another" if row.cut else ""
-        parts.append(f"{row.cut} {of} failed{again}")
+        parts.append(f"{row.cut} {of} failed, {row.reconnected} followed by another")
     if row.failed:
         again = f"{row.retried} of {row.failed} failed requests were sent again"
         parts.append(f"{again}, {row.recovered} got through" if row.retried else f"{again}")
