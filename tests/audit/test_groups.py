@@ -54,6 +54,12 @@ def test_call_is_named_once() -> None:
     )
 
 
+def test_message_over_stdio_has_no_header() -> None:
+    answers = [answer("q01", "write_429", replace(ORDER, over_stdio=each), "") for each in (False, True)]
+    texts = [asked_text([each]).partition("429")[2] for each in answers]
+    assert texts == [" and Retry-After: 2", ""] == [each.ask.text.partition("429")[2] for each in answers]
+
+
 def printed(width: int, **console: Any) -> list[str]:
     output = StringIO()
     text = "it was sent again 3 ms after its reply was lost; both were executed, with no Idempotency-Key"

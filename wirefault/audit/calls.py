@@ -49,6 +49,7 @@ class Call:
     only: Mapping[str, Any]
     """The selectors of a fault set's entry for the calls with that key."""
     of_mcp: bool = False
+    over_stdio: bool = False
     in_session: bool = False
     """Of an MCP call over HTTP: it named its session."""
     number: int = 0
@@ -115,6 +116,7 @@ def calls_in(trace: EpisodeTrace) -> list[Call]:
                 "model" if exchange.of_model else "write" if write else "read",
                 only,
                 of_mcp=bool(exchange.tool),
+                over_stdio=request.is_over_stdio,
                 in_session=bool(exchange.session),
                 number=number,
                 reply=_reply_of(exchange) if exchange.of_model else "",

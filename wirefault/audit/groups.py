@@ -81,7 +81,7 @@ def call_texts(answers: Sequence[Answer]) -> Iterator[str]:
 def _sentences_by_call(answers: Sequence[Answer]) -> dict[str, list[str]]:
     by_call: dict[str, dict[str, None]] = {}
     for answer in answers:
-        by_call.setdefault(answer.ask.call.text, {})[answer.ask.question.sentence] = None
+        by_call.setdefault(answer.ask.call.text, {})[answer.ask.sentence] = None
     return {call: list(sentences) for call, sentences in by_call.items()}
 
 

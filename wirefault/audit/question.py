@@ -179,7 +179,13 @@ class Ask:
 
     @property
     def text(self) -> str:
-        return f"{self.call.text}, {self.question.sentence}"
+        return f"{self.call.text}, {self.sentence}"
+
+    @property
+    def sentence(self) -> str:
+        """What happens to the call; a message over stdio has no headers."""
+        sentence = self.question.sentence
+        return sentence.partition(" and Retry-After")[0] if self.call.over_stdio else sentence
 
     @property
     def runs(self) -> int:
