@@ -31,6 +31,7 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.reader import bare_id, with_ids
+from wirefault.judging.on_replies import ONLY_SLOW, ToxicsOnReplies
 from wirefault.judging.requests import (
     CallerRecord,
     Request,
@@ -41,7 +42,6 @@ from wirefault.judging.requests import (
 )
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
-from wirefault.toxiproxy.toxics import toxic as toxic_kind
 from wirefault.wiring.links import Link, Links, lab_links
 from wirefault.wiring.write_requests import read_only_tools
 
@@ -53,10 +53,6 @@ _OPENING_S = 1.0
 # The ingress's clock and the gateway's, and how late either notes that a client has left.
 _OPENED_TOLERANCE_S = 0.001
 _LEFT_TOLERANCE_S = 0.25
-# Toxics that make a reply late or slow but keep none back: a caller that loses one has left on its own.
-_ONLY_SLOW = frozenset({"slicer", "slow_close", "noop"})
-# A caller waits at least that long for a slow reply.
-_PATIENCE_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -65,15 +61,6 @@ class Identified(Generic[_EventT]):
 
     id: str
     event: _EventT
-
-
-@dataclass(frozen=True)
-class HeldBack:
-    """A toxic that delays a reply at least so long, and the moment before which that cannot arrive."""
-
-    kind: str
-    delay_s: float
-    until: float
 
 
 @dataclass(frozen=True)
@@ -358,12 +345,18 @@ class EpisodeTrace:
         return replace(
             request,
             link=self.run.link_by_name.get(name),
-            replies_are_lost=self._replies_are_lost(request.attempt, name),
-            never_arrived=id(request.exchange) in self._never_arrived,
-            is_slow=self._is_slow(request, name),
+            replies_are_lost=self.on_replies.keep_all(request.attempt, name),
+            never_arrived=id(request.exchange) in self.on_replies.kept_back,
+            is_slow=self.on_replies.make_slow(request),
             tls="fresh" if exchange is None and self._handshake_crossed(request) else "",
             read_only_tools=self._read_only_tools.get(name, frozenset()),
         )
+
+    @cached_property
+    def on_replies(self) -> ToxicsOnReplies:
+        """What the toxics did to the replies."""
+        changed = any(change.action not in ("armed", "healed") for change in self.all(ToxicsChanged))
+        return ToxicsOnReplies(self.armed, self.exchanges, self.connections_of, changed)
 
     @cached_property
     def _read_only_tools(self) -> Mapping[str, frozenset[str]]:
@@ -373,76 +366,6 @@ class EpisodeTrace:
             if exchange.message == LIST:
                 tools[exchange.link] |= read_only_tools(_tool_list(exchange))
         return tools
-
-    def _replies_are_lost(self, attempt: int, link: str) -> bool | None:
-        """Whether a toxic keeps every reply on that link from its caller; None if it may be some of them."""
-        toxics = [toxic for toxic in self._toxics_on(attempt, link) if toxic.kind not in _ONLY_SLOW]
-        if not toxics:
-            return False
-        keeps_all = any(toxic.kind == "timeout" and toxic.stream == "downstream" for toxic in toxics)
-        return True if keeps_all and not self._toxics_changed else None
-
-    def _is_slow(self, request: Request, link: str) -> bool:
-        toxics = self._toxics_on(request.attempt, link)
-        return max((self._delay_s(toxic, request) for toxic in toxics), default=0) >= _PATIENCE_S
-
-    @cached_property
-    def _never_arrived(self) -> frozenset[int]:
-        """The ``id`` of each exchange whose caller got less than the gateway wrote, because of a toxic.
-
-        The ingress shows it where each of a link's connections carried one request, without TLS.
-        """
-        exchanges: defaultdict[tuple[int, str], list[Exchange]] = defaultdict(list)
-        for exchange in sorted(self.exchanges, key=lambda each: each.start):
-            exchanges[exchange.attempt, exchange.link].append(exchange)
-        lost: set[int] = set()
-        for (attempt, link), group in exchanges.items():
-            connections = self.connections_of(attempt, link)
-            if len(connections) == len(group) and self._toxics_on(attempt, link):
-                lost |= {
-                    id(exchange)
-                    for exchange, connection in zip(group, connections, strict=True)
-                    if exchange.opened_ms is not None and not connection.tls
-                    if connection.received < exchange.reply_bytes
-                }
-        return frozenset(lost)
-
-    def was_cut(self, request: Request) -> bool:
-        """Whether ``limit_data`` must have cut the reply: it passes less than the gateway wrote."""
-        size = request.exchange.reply_bytes if request.exchange else 0
-        return not self._toxics_changed and any(
-            toxic.kind == "limit_data" and toxic.stream == "downstream" and toxic.attributes["bytes"] < size
-            for toxic in self._toxics_on(request.attempt, request.link_name)
-            if toxic.lasts_attempt
-        )
-
-    def held_back(self, request: Request) -> HeldBack | None:
-        """The toxic that delays the reply most, if one must have, as far as it is known."""
-        toxics = [t for t in self._toxics_on(request.attempt, request.link_name) if t.lasts_attempt]
-        if not toxics or self._toxics_changed:
-            return None
-        kind, delay_s = max(((t.kind, self._delay_s(t, request)) for t in toxics), key=lambda each: each[1])
-        # latency begins at each byte; the others may hold some back while the gateway writes the rest
-        until = (request.end if kind == "latency" else request.start) + delay_s
-        return HeldBack(kind, delay_s, until) if delay_s else None
-
-    def _toxics_on(self, attempt: int, link: str) -> list[PlannedToxic]:
-        return [t for armed in self.armed if armed.attempt == attempt for t in armed.toxics if t.link == link]
-
-    def _delay_s(self, planned: PlannedToxic, request: Request) -> float:
-        """The least time for which it delays the whole reply."""
-        if planned.stream != "downstream" or request.exchange is None:
-            return 0.0
-        try:
-            known = toxic_kind(planned.kind)
-            return known.least_ms(known.complete(planned.attributes), request.exchange.reply_bytes) / 1000
-        except ValueError:  # this version does not know the toxic
-            return 0.0
-
-    @cached_property
-    def _toxics_changed(self) -> bool:
-        """Whether the manager changed toxics within an attempt."""
-        return any(change.action not in ("armed", "healed") for change in self.all(ToxicsChanged))
 
     def _handshake_crossed(self, request: Request) -> bool:
         """Whether a TLS connection was open on its link meanwhile: nothing else shows whether a request that
@@ -482,7 +405,7 @@ def _tool_list(exchange: Exchange) -> str:
 def _may_hide(toxic: PlannedToxic) -> bool:
     """Whether a request may never come through it to the gateway."""
     ends_connections = toxic.kind in (DOWN, "reset_peer", "cut_after", "unaccepted", "unresolved")
-    return ends_connections or (toxic.stream == "upstream" and toxic.kind not in _ONLY_SLOW)
+    return ends_connections or (toxic.stream == "upstream" and toxic.kind not in ONLY_SLOW)
 
 
 def episode_trace(events: Iterable[Event]) -> EpisodeTrace:

@@ -165,7 +165,7 @@ def _use_of_part(trace: EpisodeTrace, request: Request) -> tuple[str, ...]:
     if exchange is None or dialect is None or end is None or request.caller_record is not None:
         return ()
     body = exchange.reply_body or ""
-    if not trace.was_cut(request) or exchange.reply_cut or not recorded_events(body):
+    if not trace.on_replies.must_have_cut(request) or exchange.reply_cut or not recorded_events(body):
         return ()
     whole, answer = (" ".join(text.split()) for text in (readable_text(dialect, body), end.event.response))
     if answer == whole or not whole.startswith(answer) or model_asked_later(trace, request):

@@ -12,9 +12,10 @@ from wirefault.history.judged_events import Severity
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
+from wirefault.judging.on_replies import HeldBack
 from wirefault.judging.oracle.episode import EpisodeToJudge
 from wirefault.judging.requests import Request
-from wirefault.judging.trace import EpisodeTrace, HeldBack, Identified
+from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, sent_at_once, writes_in
 
 _CHANGES_NOTHING = ", and by HTTP's definition the second changes nothing more"
@@ -191,7 +192,7 @@ def _after_kill(first: Write, again: Write, killed: Identified[SubjectKilled]) -
 
 def _held_back(trace: EpisodeTrace, first: Write, again: Write) -> HeldBack | None:
     """Find the toxic that cannot have let the first reply through before the second was sent."""
-    toxic = trace.held_back(first.seen) if first.seen.reply_lost is None else None
+    toxic = trace.on_replies.longest_delay(first.seen) if first.seen.reply_lost is None else None
     return toxic if toxic is not None and again.seen.start + _MARGIN_S < toxic.until else None
 
 
