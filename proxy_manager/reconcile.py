@@ -185,8 +185,8 @@ class Reconciler:
         else:
             self._live.yield_lane()
             self.status.live = None
-        self.status.configuration = self._faults.number
         self.status.in_force_from = self._faults.since(self.status.run or self.status.live)
+        self.status.configuration = self._faults.number  # last: the API waits for it, then reads the rest
 
     # life cycle of an attempt
 
