@@ -354,7 +354,7 @@ class EpisodeTrace:
 
     @cached_property
     def on_replies(self) -> ToxicsOnReplies:
-        """What the toxics did to the replies."""
+        """Its toxics, as far as they kept back, cut or delayed replies."""
         changed = any(change.action not in ("armed", "healed") for change in self.all(ToxicsChanged))
         return ToxicsOnReplies(self.armed, self.exchanges, self.connections_of, changed)
 
