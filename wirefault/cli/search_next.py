@@ -151,7 +151,8 @@ def _propose(
     planner = Planner(episodes, own_outcomes, terms, every_question=every_question)
     add_hooks(planner, hooks)
     cells = planner.cells([prompt.key for prompt in plan.prompts])
-    where = source.file or "the agent"
+    own = "the lab's own agent (for yours, name its experiment)"
+    where = source.file or (own if plan.configuration.wiring.is_lab else "./wirefault.yaml")
     if not cells:
         raise InputError(
             f"{where}: no recording has an episode of these prompts without faults that made a call, so"
