@@ -28,7 +28,8 @@ from tools.assertion_tables import assertion_rows
 from tools.fault_builders import builders_module
 from tools.fault_pages import causes_text, faults_page, mcp_page, read_seen, toxics_seen
 from tools.lab_world import world_lines
-from wirefault.audit.question import PLACES, QUESTIONS
+from wirefault.audit.question import PLACES, Question
+from wirefault.audit.questions import QUESTIONS
 from wirefault.cli.skill import SKILL_FILE
 from wirefault.experiments.against_control import Rise
 from wirefault.experiments.estimators import Figure, OverRepeats, Planned
@@ -446,17 +447,28 @@ def questions_page() -> str:
         " `crash_after_write` with `--resume-command`."
         " Installed packages add some by the entry point group `wirefault.questions`."
     )
-    rows = []
-    for question in QUESTIONS.values():
-        mark = "\\*" if question.default else ""
-        named = filter(None, question.rule.split(", "))
-        rules = ", ".join(f"[`{rule}`](findings-rules.md#{rule})" for rule in named) or "a note"
-        mistaken = "; ".join(question.mistaken)
-        name, place = f"`{question.name}` {mark}".strip(), PLACES[question.where]
-        cells = (name, question.about, question.sentence, place)
-        rows.append(f"| {' | '.join((*cells, f'`{question.fault}`', rules, mistaken))} |")
-    head = "| question | about | what happens | asked at | fault | usual findings | false positives |"
-    return _page("Questions", intro, head, "|---|---|---|---|---|---|---|", *rows)
+    head = (
+        "| question | about | what happens | asked at | fault | what would be right | else, usually | false"
+        " positives |"
+    )
+    return _page(
+        "Questions", intro, head, "|---|---|---|---|---|---|---|---|", *map(_question_row, QUESTIONS.values())
+    )
+
+
+def _question_row(question: Question) -> str:
+    rules = ", ".join(f"[`{rule}`](findings-rules.md#{rule})" for rule in question.findings) or "a note"
+    cells = (
+        f"`{question.name}`" + " \\*" * question.default,
+        question.about,
+        question.sentence,
+        PLACES[question.where].text,
+        f"`{question.fault}`",
+        question.right,
+        rules,
+        "; ".join(question.mistaken),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -20,7 +20,7 @@ from tests.commands import wirefault
 from tests.lab.demos import environ_in, processes
 from tests.support import ROOT, RUN_PATIENCE_S, until
 from tests.upstream import FREE
-from wirefault.audit.question import QUESTIONS
+from wirefault.audit.questions import QUESTIONS
 from wirefault.core.sockets import bind, bound_address
 
 pytestmark = pytest.mark.slow

@@ -12,7 +12,9 @@ from rich.console import Console
 from wirefault.audit.answers import Answer, FaultedRun
 from wirefault.audit.calls import Call, CallKey
 from wirefault.audit.groups import asked_text, finding_groups
-from wirefault.audit.question import QUESTIONS, Ask, Question, plan_asks
+from wirefault.audit.question import Ask, Question, plan_asks
+from wirefault.audit.questions import QUESTIONS
+from wirefault.faults.sets.presets import canonical_text, read_canonical
 from wirefault.history.judged_events import Finding, Severity
 from wirefault.report.audit import print_answer
 
@@ -83,7 +85,9 @@ def test_piped_finding_is_one_line() -> None:
 def test_each_question_makes_an_entry_of_a_fault_set(question: Question) -> None:
     entry = question.entry("q01", ORDER, 5.0)
     assert (entry["id"], entry["links"]) == ("q01", ["shop"])
-    assert set(entry["with"]) == set(question.parameters)
+    assert set(entry["with"]) == set(question.parameters) and question.right
+    [fault] = read_canonical(str(canonical_text({"faults": [entry]}, None))).faults
+    assert fault.id == "q01"
 
 
 def test_unknown_tool_and_server_down_are_asked_where_they_matter() -> None:

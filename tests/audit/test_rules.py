@@ -18,7 +18,8 @@ from tests.judging.findings.traced import CRM, MODEL, SHOP, lost, model_request,
 from tests.judging.oracle.histories import armed, ended, fault_met, healed, run_finished, run_started, started
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, read_faulted, read_run
-from wirefault.audit.question import QUESTIONS, Ask
+from wirefault.audit.question import Ask
+from wirefault.audit.questions import QUESTIONS
 from wirefault.experiments.facts_store import judged_run
 from wirefault.history.events import Event
 from wirefault.history.judged_events import Severity

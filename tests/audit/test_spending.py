@@ -9,7 +9,8 @@ import pytest
 from tests.judging.oracle.histories import exchange
 from tests.support import replace
 from wirefault.audit.calls import calls_in
-from wirefault.audit.question import QUESTIONS, Ask
+from wirefault.audit.question import Ask
+from wirefault.audit.questions import QUESTIONS
 from wirefault.audit.spending import Prices, estimate, spending
 from wirefault.history.events import Exchange
 from wirefault.judging.trace import episode_trace

@@ -6,7 +6,7 @@ import re
 
 from click.testing import CliRunner
 
-from wirefault.audit.question import QUESTIONS
+from wirefault.audit.questions import QUESTIONS
 from wirefault.cli.skill import skill_command
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.rules import RULES

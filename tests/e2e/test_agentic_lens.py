@@ -11,7 +11,7 @@ import pytest
 from tests.commands import wirefault
 from tests.lab.demos import environ_in
 from tests.support import ROOT
-from wirefault.audit.question import QUESTIONS
+from wirefault.audit.questions import QUESTIONS
 
 FOLDER = ROOT / "experiments" / "aws-agentic-lens"
 PAGE = ROOT / "docs" / "aws-agentic-lens.md"

@@ -84,7 +84,7 @@ def test_fault_planted_in_room_breaks_nothing_that_other_tests_name(room):
         ("wirefault/cli/exec.py", "tests/e2e/test_exec.py", "tests/e2e/test_outcomes.py"),
         ("wirefault/report/page/write.py", "tests/e2e/test_exec.py", "tests/subjects/test_command.py"),
         ("wirefault/report/console.py", "tests/e2e/test_outcomes.py", "tests/stats/test_sequential.py"),
-        ("wirefault/audit/questions/reads.py", "tests/audit/test_audit.py", "tests/gateway/test_process.py"),
+        ("wirefault/audit/questions.py", "tests/audit/test_audit.py", "tests/gateway/test_process.py"),
         ("wirefault/report/page/page.css", "tests/e2e/test_exec.py", "tests/subjects/test_command.py"),
         ("wirefault/memory/store.py", "tests/e2e/test_pages.py", "tests/e2e/test_kill_subject.py"),
         ("README.md", "tests/e2e/test_pages.py", "tests/stats/test_sequential.py"),

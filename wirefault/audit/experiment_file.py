@@ -125,7 +125,7 @@ def _arm(answer: Answer, patience: float, is_failing: bool) -> Iterator[tuple[st
     if is_failing:
         yield name, {"faults": faults, "hypothesis": ["no duplicate", "findings == 0"]}
         return
-    rules = [rule for rule in question.rule.split(", ") if rule in _CHECKABLE]
+    rules = [rule for rule in question.findings if rule in _CHECKABLE]
     # the note may be that the server executed both copies
     copied = answer.note and question.fault == "duplicate_request"
     checks: dict[str, Any] = {"hypothesis": ["findings == 0" if copied else "no duplicate"]}

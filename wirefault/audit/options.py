@@ -10,7 +10,8 @@ from msgspec.json import encode
 from msgspec.structs import replace
 
 from wirefault.audit.answers import CleanRuns
-from wirefault.audit.question import QUESTIONS, Question
+from wirefault.audit.question import Question
+from wirefault.audit.questions import QUESTIONS
 from wirefault.audit.spending import Prices
 from wirefault.core.errors import InputError
 from wirefault.core.files import names_in, replace_shared

@@ -1,19 +1,15 @@
 """A question of the audit: what does the agent do when this happens to that call? Pure.
 
-Each question is a file of ``wirefault.audit.questions``; installed packages add some by the entry point group
-``wirefault.questions``.
+``questions.py`` has the table of all questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Literal
 
 from wirefault.audit.calls import Call
-from wirefault.core.plugins import WithPlugins
 
 About = Literal["write", "read", "model", "mcp"]
 Where = Literal[
@@ -27,17 +23,6 @@ Where = Literal[
     "model_after_write",  # the first one after each executed write
     "first_tool",  # the first call of an MCP tool
 ]
-PLACES: Mapping[Where, str] = {
-    "each_write": "each write",
-    "first_write": "the first write",
-    "first_read": "the first read",
-    "read_with_second_source": "the first read with a figure that a later reply of another call has, too",
-    "first_model": "the first model call",
-    "model_that_writes": "each model call that leads to a write, else the first",
-    "first_model_and_that_writes": "the first model call, and each that leads to a write",
-    "model_after_write": "the first model call after each write",
-    "first_tool": "the first call of an MCP tool",
-}
 PATIENCE = "patience"
 """As a parameter's value: the seconds until the gateway ends a hang."""
 FIELD = "its field"
@@ -47,21 +32,30 @@ TOOL = "its tool"
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a question applies."""
+
+    about: About
+    text: str
+    choose: Callable[[Sequence[Call]], list[Call]]
+    """The calls of the clean run there."""
+
+
+@dataclass(frozen=True)
 class Question:
-    """One question."""
+    """A row of the table."""
 
     name: str
-    about: About
     sentence: str
     """What happens to the call, after its name and a comma."""
     where: Where
     fault: str
     """The name of the fault in the catalogue."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    lasting: bool = False
-    """The fault meets all later calls with the key, too; otherwise one try."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """Further keys of the fault set's entry."""
+    lasting: bool = False
+    """The fault meets all later calls with the key, too; otherwise one try."""
     default: bool = True
     """Whether the audit asks it unless told otherwise."""
     hangs: bool = False
@@ -70,16 +64,24 @@ class Question:
     """Only calls of MCP that name a session: over pipes and in stateless requests none does."""
     needs_resume: bool = False
     """Asked by default where a command is named that resumes the agent, and only there."""
-    rule: str = ""
-    """The findings that usually answer it, for the documentation."""
+    over_stdio: str = ""
+    """The sentence for a call over pipes, which has no headers; empty if it is the same."""
+    right: str = ""
+    """What the agent does if all is well, for the documentation."""
+    findings: tuple[str, ...] = ()
+    """The rules whose findings usually answer it otherwise."""
     mistaken: tuple[str, ...] = ()
     """Known false positives."""
+
+    @property
+    def about(self) -> About:
+        return PLACES[self.where].about
 
     def calls(self, clean: Sequence[Call]) -> list[Call]:
         """Return the calls of the clean run about which it asks."""
         return [
             call
-            for call in _CHOSEN[self.where](clean)
+            for call in PLACES[self.where].choose(clean)
             if (call.streams or not self.needs_stream) and (call.in_session or not self.needs_session)
         ]
 
@@ -109,8 +111,8 @@ def _writes(clean: Sequence[Call]) -> list[Call]:
     return [call for call in clean if call.kind == "write" and call.executed]
 
 
-def _first(calls: Sequence[Call]) -> list[Call]:
-    return list(calls[:1])
+def _reads(clean: Sequence[Call]) -> list[Call]:
+    return [call for call in clean if call.kind == "read"]
 
 
 def _models(clean: Sequence[Call]) -> list[Call]:
@@ -133,40 +135,29 @@ def _after_write(clean: Sequence[Call]) -> list[Call]:
     return list(chosen.values())
 
 
-_CHOSEN: Mapping[Where, Callable[[Sequence[Call]], list[Call]]] = {
-    "each_write": _writes,
-    "first_write": lambda clean: _first(_writes(clean)),
-    "first_read": lambda clean: _first([c for c in clean if c.kind == "read"]),
-    "read_with_second_source": lambda clean: _first(
-        [c for c in clean if c.kind == "read" and c.shared_field]
+PLACES: Mapping[Where, Place] = {
+    "each_write": Place("write", "each write", _writes),
+    "first_write": Place("write", "the first write", lambda clean: _writes(clean)[:1]),
+    "first_read": Place("read", "the first read", lambda clean: _reads(clean)[:1]),
+    "read_with_second_source": Place(
+        "read",
+        "the first read with a figure that a later reply of another call has, too",
+        lambda clean: [call for call in _reads(clean) if call.shared_field][:1],
     ),
-    "first_model": lambda clean: _first(_models(clean)),
-    "model_that_writes": _that_writes,
-    "first_model_and_that_writes": lambda clean: list(
-        {call.number: call for call in _first(_models(clean)) + _that_writes(clean)}.values()
+    "first_model": Place("model", "the first model call", lambda clean: _models(clean)[:1]),
+    "model_that_writes": Place(
+        "model", "each model call that leads to a write, else the first", _that_writes
     ),
-    "model_after_write": _after_write,
-    "first_tool": lambda clean: _first([c for c in clean if c.of_mcp]),
+    "first_model_and_that_writes": Place(
+        "model",
+        "the first model call, and each that leads to a write",
+        lambda clean: list({c.number: c for c in _models(clean)[:1] + _that_writes(clean)}.values()),
+    ),
+    "model_after_write": Place("model", "the first model call after each write", _after_write),
+    "first_tool": Place(
+        "mcp", "the first call of an MCP tool", lambda clean: [c for c in clean if c.of_mcp][:1]
+    ),
 }
-
-
-def _own() -> Mapping[str, Question]:
-    package = import_module("wirefault.audit.questions")
-    modules = [import_module(f"{package.__name__}.{each.name}") for each in iter_modules(package.__path__)]
-    questions: list[Question] = [module.QUESTION for module in modules]
-    order: Sequence[About] = ("write", "read", "model", "mcp")
-    # defaults first, so that the ids of an audit stay the same when others are asked, too
-    questions.sort(key=lambda each: (not each.default, order.index(each.about)))
-    return {question.name: question for question in questions}
-
-
-def _checked(name: str, value: object) -> Question:
-    if not isinstance(value, Question) or value.name != name:
-        raise TypeError(f"must be a wirefault.audit.question.Question named {name!r}")
-    return value
-
-
-QUESTIONS: Mapping[str, Question] = WithPlugins("wirefault.questions", _own, _checked)
 
 
 @dataclass(frozen=True)
@@ -183,9 +174,9 @@ class Ask:
 
     @property
     def sentence(self) -> str:
-        """What happens to the call; a message over stdio has no headers."""
-        sentence = self.question.sentence
-        return sentence.partition(" and Retry-After")[0] if self.call.over_stdio else sentence
+        """What happens to the call."""
+        other = self.question.over_stdio if self.call.over_stdio else ""
+        return other or self.question.sentence
 
     @property
     def runs(self) -> int:

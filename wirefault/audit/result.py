@@ -12,7 +12,8 @@ from msgspec.json import decode
 from wirefault.audit.answers import Answer, CleanRuns, read_faulted, read_run
 from wirefault.audit.calls import Call
 from wirefault.audit.options import MAX_PATIENCE_S, WritesMode, is_audit, load_options
-from wirefault.audit.question import PLACES, QUESTIONS, About, Ask, plan_asks
+from wirefault.audit.question import PLACES, About, Ask, plan_asks
+from wirefault.audit.questions import QUESTIONS
 from wirefault.audit.spending import Prices, Spending, estimate, spending
 from wirefault.core.errors import LAB_FAILED, UNKNOWN, InputError
 from wirefault.experiments.index import early_word
@@ -258,7 +259,7 @@ def not_asked(result: AuditResult) -> list[str]:
         elif question.needs_stream and not any(call.streams for call in calls):
             reasons[f"{question.name} (answers do not stream)"] = None
         else:
-            reasons[f"{question.name} (no call there: {PLACES[question.where]})"] = None
+            reasons[f"{question.name} (no call there: {PLACES[question.where].text})"] = None
     reasons.update(dict.fromkeys(result.clean.pipe_servers))
     others = len([name for name in QUESTIONS if name not in {q.name for q in questions}])
     return [*reasons, f"{others} more with --all"] if others else [*reasons]

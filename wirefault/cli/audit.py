@@ -20,7 +20,7 @@ from wirefault.audit.engine import Listener, run_audit
 from wirefault.audit.experiment_file import Acceptance
 from wirefault.audit.groups import finding_groups
 from wirefault.audit.options import AuditOptions, WritesMode, latest_audit, load_options
-from wirefault.audit.question import QUESTIONS
+from wirefault.audit.questions import QUESTIONS
 from wirefault.audit.result import AuditResult
 from wirefault.cli.help import CommandWithProgram, option
 from wirefault.cli.init import KEPT, KEPT_WIRING, accept_option, check_free, keep_audit, today

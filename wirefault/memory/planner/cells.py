@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from wirefault.audit.calls import Call
-from wirefault.audit.question import QUESTIONS, Question
+from wirefault.audit.question import Question
+from wirefault.audit.questions import PLANNER_QUESTIONS, QUESTIONS
 
 _LADDERS: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "hang": ("limit", (2, 6, 15)),
@@ -23,25 +24,6 @@ _LADDERS: Mapping[str, tuple[str, tuple[float, ...]]] = {
 }
 """By fault the number that is raised, and its doses."""
 DOSE_NAMES = frozenset(name for name, _ in _LADDERS.values())
-_FURTHER = (
-    *(
-        Question(name=f"lying_{fault}", about="read", sentence=sentence, where="first_read", fault=fault)
-        for fault, sentence in (
-            ("wrong_value", "a figure in its result is wrong"),
-            ("entity_swap", "its result is about something else"),
-            ("fabricated", "values of its result are invented"),
-        )
-    ),
-    Question(
-        name="read_hangs",
-        about="read",
-        sentence="it hangs",
-        where="first_read",
-        fault="hang",
-        hangs=True,
-    ),
-)
-"""Questions that the audit does not ask: it has no oracle for what a tool says."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +62,7 @@ def cells_for(clean: Mapping[str, Sequence[Call]], *, every_question: bool = Fal
     A question is about each call once, whatever prompts lead to it. ``every_question``: also those that the
     audit asks only if they are named.
     """
-    questions = [*QUESTIONS.values(), *_FURTHER]
+    questions = [*QUESTIONS.values(), *PLANNER_QUESTIONS]
     chosen = [each for each in questions if (each.default or every_question) and not each.needs_resume]
     cells: dict[str, Cell] = {}
     for question in chosen:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from wirefault.audit.answers import Answer
 from wirefault.audit.groups import FindingGroup, finding_groups
 from wirefault.audit.options import load_options
-from wirefault.audit.question import QUESTIONS
+from wirefault.audit.questions import QUESTIONS
 from wirefault.audit.result import AuditResult, worst_so_far
 from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
