@@ -7,14 +7,14 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
 from bench.lab import in_folder
 from wirefault.lab.launcher import Lab
-from wirefault.lab.process import Fork, cannot_fork
+from wirefault.lab.process import cannot_fork
 from wirefault.lab.toxiproxy import Choice
 from wirefault.settings.configuration import Configuration
 
@@ -27,7 +27,7 @@ def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, 
     """
     ways: dict[str, Callable[[], AbstractContextManager[object]]] = {
         "forked": nullcontext,
-        "anew": lambda: patch("wirefault.lab.launcher.forking", _never_forking),
+        "anew": lambda: patch("wirefault.lab.launcher.fork_server", cannot_fork),
     }
     best: dict[str, dict[str, float]] = {}
     for _ in range(rounds):
@@ -38,11 +38,6 @@ def measure_forking(configuration: Configuration, rounds: int = 7) -> dict[str, 
             best[way] = {name: min(value, before[name]) for name, value in figures.items()}
     best["ratio"] = {name: best["forked"][name] / best["anew"][name] for name in best["anew"]}
     return {way: {name: round(value, 2) for name, value in figures.items()} for way, figures in best.items()}
-
-
-@contextmanager
-def _never_forking(*_: object) -> Iterator[Fork]:
-    yield cannot_fork
 
 
 def _measure_start(configuration: Configuration) -> dict[str, float]:

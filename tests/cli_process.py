@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 from unittest.mock import patch
 
 import wirefault.cli.demo as _demo
@@ -29,9 +29,7 @@ from tests.shared_imports import fork
 from tests.support import RUN_PATIENCE_S, required
 from wirefault.cli.main import main as run_command_line
 from wirefault.core.interrupts import end_at_interrupt, end_quickly
-from wirefault.experiments import engine as local_engine
 from wirefault.lab import fork_server, forking
-from wirefault.lab import own_lab as demo
 from wirefault.lab.process import Child, Process, ProcessLog, program_of, python
 
 PROGRAM = "tests.cli_process"  # also listed in tests/shared_imports.py
@@ -49,7 +47,8 @@ class CliProcess:
             self._output = Path(file.name)
             program = python(PROGRAM, str(folder), *words)
             fresh = command or required("processes")
-            forked = None if fresh else fork(program, environ, (), file.file)
+            streams = dict.fromkeys((1, 2), file.fileno())
+            forked = None if fresh else fork(program, environ, (), streams)
             self._child: Child = forked or subprocess.Popen(
                 command or [sys.executable, "-m", "wirefault", *words],
                 cwd=folder,
@@ -96,18 +95,10 @@ def main() -> None:
     end_at_interrupt(in_background=True)
     os.chdir(sys.argv.pop(1))
     try:
-        with (
-            patch.object(forking, "start", _start_by_fork),
-            patch.object(local_engine, "with_own_lab", _with_own_lab),
-        ):
+        with patch.object(forking, "start", _start_by_fork):
             run_command_line(prog_name="wirefault")
     finally:
         end_quickly()
-
-
-def _with_own_lab(*arguments: Any, **more: Any) -> int:
-    """``wirefault.lab.own_lab.with_own_lab``, but a single run is forked like several."""
-    return demo.with_own_lab(*arguments, **{**more, "many_runs": True})
 
 
 def _start_by_fork(

@@ -13,20 +13,20 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager
 from functools import cache
-from typing import IO
+from typing import Any
 from unittest.mock import patch
 
 import wirefault
 from wirefault.lab import launcher
 from wirefault.lab import own_lab as demo
-from wirefault.lab.forking import ForkServer, forking
-from wirefault.lab.process import Child, Fork, ProcessLog, program_of
+from wirefault.lab.forking import ForkServer, fork_server
+from wirefault.lab.process import Child, ProcessLog, program_of
 from wirefault.lab.run_document import RUN_PROCESS
 
 _PYTHONPATH = os.environ.get("PYTHONPATH")
 # the other programs are forked without LangChain: copying a page of memory costs microseconds
 _RUNS = (wirefault.__name__, RUN_PROCESS, f"{__package__}.cli_process")
-_IMPORTS = (*demo._RUN_IMPORTS, *demo._AGENT_IMPORTS, *demo._TAP_IMPORTS)
+_IMPORTS = (RUN_PROCESS, *demo._OF_MANY_RUNS, *demo._AGENT_IMPORTS, *demo._TAP_IMPORTS)
 
 
 @contextmanager
@@ -35,32 +35,39 @@ def shared_imports() -> Iterator[None]:
     if sys.platform == "linux":
         for imports in ((), _IMPORTS):  # here and not in a lane's thread, because it changes the folder
             _server(imports)
-    with (
-        patch.object(launcher, "forking", _forking),
-        patch.object(demo, "forking", _forking),
-        patch.object(demo, "cannot_fork", fork),  # a lab with a single run
-    ):
+    with patch.object(launcher, "fork_server", _fork_server):
         yield
 
 
-@contextmanager
-def _forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str] = ()) -> Iterator[Fork]:
-    if _has_same_imports(environ):
-        yield fork
-        return
-    with forking(environ, log, imports) as own:
-        yield own
+class _Shared:
+    """The servers of this process, as one lab's."""
+
+    def fork(self, *arguments: Any) -> Child | None:
+        return fork(*arguments)
+
+    def prepare(self, imports: Sequence[str]) -> None:
+        """They have them."""
+
+    def close(self) -> None:
+        """Other labs use them."""
+
+
+def _fork_server(environ: Mapping[str, str], log: ProcessLog) -> ForkServer | _Shared | None:
+    return _Shared() if _has_same_imports(environ) else fork_server(environ, log)
 
 
 def fork(
-    command: Sequence[str], environ: Mapping[str, str], descriptors: Sequence[int], output: IO[bytes] | None
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    descriptors: Sequence[int],
+    streams: Mapping[int, int],
 ) -> Child | None:
     """A ``Fork`` by a shared server; None if the program would import other modules."""
     if sys.platform != "linux" or not _has_same_imports(environ):
         return None
     sys.audit("subprocess.Popen", command[0])  # so that conftest.py counts this process
     is_run = program_of(command)[0] in _RUNS
-    return _server(_IMPORTS if is_run else ()).fork(command, environ, descriptors, output)
+    return _server(_IMPORTS if is_run else ()).fork(command, environ, descriptors, streams)
 
 
 def _has_same_imports(environ: Mapping[str, str]) -> bool:
@@ -70,6 +77,7 @@ def _has_same_imports(environ: Mapping[str, str]) -> bool:
 @cache
 def _server(imports: Sequence[str]) -> ForkServer:
     with chdir("/"):  # no imported module may depend on a test's folder
-        server = ForkServer(os.environ, None, imports)
+        server = ForkServer(os.environ, None)
+        server.prepare(imports)
     atexit.register(server.close)
     return server

@@ -18,7 +18,7 @@ import pytest
 
 from tests.support import PATIENCE_S, until
 from wirefault.lab import own_lab
-from wirefault.lab.forking import ForkedChild, ForkServer, forking
+from wirefault.lab.forking import ForkedChild, ForkServer, fork_server
 from wirefault.lab.process import Fork, Process, ProcessLog, cannot_fork, python, start
 
 pytestmark = pytest.mark.slow
@@ -123,14 +123,15 @@ def test_named_functions_run_once_for_all_forks(starting: Starting) -> None:
         "import os\npids = []\n\ndef compute():\n    pids.append(os.getpid())\n"
     )
     (starting.folder / "using.py").write_text("import costly\nprint(costly.pids)\n")
-    server = ForkServer(starting.environ, None, ["costly:compute"])
+    server = ForkServer(starting.environ, None)
+    server.prepare(["costly:compute"])
     for _ in range(2):
         assert ended(starting.fork(server, "using")) == 0
         assert starting.log.last_lines(1) == f"[{server.pid}]"
     server.close()
 
 
-@pytest.mark.parametrize("word", (*own_lab._RUN_IMPORTS, *own_lab._AGENT_IMPORTS, *own_lab._TAP_IMPORTS))
+@pytest.mark.parametrize("word", (*own_lab._OF_MANY_RUNS, *own_lab._AGENT_IMPORTS, *own_lab._TAP_IMPORTS))
 def test_imports_of_runs_exist(word: str) -> None:
     """The fork server ignores an error: each run would import and compute again."""
     module, _, function = word.partition(":")
@@ -167,8 +168,9 @@ def test_only_shipped_lab_packages_are_imported(starting: Starting, server: Fork
 
 
 def test_listed_imports_are_loaded_and_missing_ones_skipped(starting: Starting) -> None:
-    server = ForkServer(starting.environ, None, ["colorsys", "no_such_module"])
+    server = ForkServer(starting.environ, None)
     try:
+        server.prepare(["colorsys", "no_such_module"])
         process = starting.fork(server, "waiting")
         until(lambda: "zipimport" in starting.log.last_lines(1))
         process.stop()
@@ -179,15 +181,15 @@ def test_listed_imports_are_loaded_and_missing_ones_skipped(starting: Starting) 
 
 def test_processes_start_fresh_outside_linux(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    with forking({}, ProcessLog(tmp_path, tmp_path / "log")) as fork:
-        assert fork is cannot_fork
+    assert fork_server({}, ProcessLog(tmp_path, tmp_path / "log")) is None
 
 
 def test_fork_server_ends_with_launcher_during_imports(starting: Starting) -> None:
     (starting.folder / "slow.py").write_text("import time\nprint('imports', flush=True)\ntime.sleep(3600)\n")
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    words = ["wirefault.lab.fork_server", str(theirs.fileno()), "slow"]
+    words = ["wirefault.lab.fork_server", str(theirs.fileno())]
     with ours, theirs:
         server = starting.start(cannot_fork, *words, descriptors=[theirs.fileno()])
+        ours.send(b"slow")
         assert until(lambda: "imports" in starting.log.last_lines(1))
     assert ended(server) == 1

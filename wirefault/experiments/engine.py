@@ -90,8 +90,8 @@ class LocalEngine:
                     raise
             return code
 
-        many = bool(saved.plan.search) or lanes * len(saved.plan.arms) > 1
         configuration = saved.plan.configuration
+        many = bool(saved.plan.search) or lanes * len(saved.plan.arms) > 1
         return with_own_lab(
             configuration, how.toxiproxy, how.say, in_lab, lanes, many_runs=many, halt=how.halt
         )

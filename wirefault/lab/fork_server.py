@@ -1,10 +1,10 @@
 """Kept because it saves two thirds of the CPU: three e2e test files take 33 s with it, 109 s without.
 
-``program.py wirefault.lab.fork_server DESCRIPTOR [MODULE[:FUNCTION]...]`` imports the modules that a lab's
-programs share, calls the functions, which compute what the programs would each compute, and forks the
+``program.py wirefault.lab.fork_server DESCRIPTOR`` imports what a lab's programs import and forks the
 programs. The descriptor is a socket on which the launcher (``wirefault/lab/forking.py``) names a module and
-hands over a connection. The forked process becomes a child of the launcher, not of this server, so killing
-the server does not affect it.
+hands over a connection, or names more modules to import (``MODULE[:FUNCTION] ...``) and functions to call,
+which compute what the programs would each compute. The forked process becomes a child of the launcher, not of
+this server, so killing the server does not affect it.
 """
 
 from __future__ import annotations
@@ -39,13 +39,6 @@ def main() -> None:
     """Serve until the launcher closes the socket; in a forked process run the program."""
     try:
         with socket.socket(fileno=int(sys.argv[1])) as control:
-            with _ending_with_launcher(control):
-                for word in sys.argv[2:]:
-                    module, _, function = word.partition(":")
-                    with suppress(Exception):  # a program that needs the module reports the error in its log
-                        imported = importlib.import_module(module)
-                        if function:
-                            getattr(imported, function)()
             connection = _fork_on_request(control)
     except KeyboardInterrupt:  # the launcher starts the programs itself
         return
@@ -92,15 +85,27 @@ def _ending_with_launcher(control: socket.socket) -> Iterator[None]:
 def _fork_on_request(control: socket.socket) -> socket.socket | None:
     """In a forked process the connection with its request; None once the launcher is gone."""
     while True:
-        module, descriptors, *_ = socket.recv_fds(control, MAX_NAME_LENGTH, 1)
-        if not module:
+        named, descriptors, *_ = socket.recv_fds(control, MAX_NAME_LENGTH, 1)
+        if not named:
             return None
         with _ending_with_launcher(control):
-            _import_what_it_imports(module.decode())
+            if not descriptors:
+                _prepare(named.decode().split())
+                continue
+            _import_what_it_imports(named.decode())
         gc.freeze()  # a collection would copy shared memory
         with socket.socket(fileno=descriptors[0]) as connection:
             if _is_forked():
                 return connection.dup()
+
+
+def _prepare(words: Sequence[str]) -> None:
+    for word in words:
+        module, _, function = word.partition(":")
+        with suppress(Exception):  # a program that needs the module reports the error in its log
+            imported = importlib.import_module(module)
+            if function:
+                getattr(imported, function)()
 
 
 def _import_what_it_imports(module: str) -> None:

@@ -13,12 +13,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
-from typing import IO
 
-from wirefault.lab.process import Fork, ProcessLog, cannot_fork, program_of, python, start
+from wirefault.lab.process import ProcessLog, program_of, python, start
 
 _PR_SET_CHILD_SUBREAPER, _PR_GET_CHILD_SUBREAPER = 36, 37
 # for imports and a fork on a busy machine; then the launcher starts the program itself
@@ -58,16 +57,14 @@ class ForkedChild:
 class ForkServer:
     """Forks Python programs for one lab. Raises ``OSError`` if its process cannot be started.
 
-    ``imports``: modules to import at its start, each with ``:`` and a function to call, or without.
+    ``environ`` is their common environment; ``log`` takes output during imports.
     """
 
-    def __init__(
-        self, environ: Mapping[str, str], log: ProcessLog | None, imports: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, environ: Mapping[str, str], log: ProcessLog | None) -> None:
         self._one_at_a_time = Lock()  # concurrent calls would undo each other's subreaper setting
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            command = python("wirefault.lab.fork_server", str(theirs.fileno()), *imports)
+            command = python("wirefault.lab.fork_server", str(theirs.fileno()))
             self._process = start("fork server", command, environ, [theirs.fileno()], log)
         except OSError:
             self._control.close()
@@ -79,24 +76,25 @@ class ForkServer:
     def pid(self) -> int:
         return self._process.child.pid
 
+    def prepare(self, imports: Sequence[str]) -> None:
+        """Let it import modules soon, each with ``:`` and a function to call, or without."""
+        with suppress(OSError):  # it is gone: ``fork`` says so
+            self._control.send(" ".join(imports).encode())
+
     def fork(
         self,
         command: Sequence[str],
         environ: Mapping[str, str],
         descriptors: Sequence[int],
-        output: IO[bytes] | None,
+        streams: Mapping[int, int],
     ) -> ForkedChild | None:
-        """Start a command from ``python`` in its own session; None if it must be started otherwise.
-
-        ``output`` takes its output, the launcher's own outputs by default.
-        """
-        outputs = [output.fileno()] * 2 if output else [1, 2]
+        """Start a command from ``python`` in its own session; None if it must be started otherwise."""
         request = {
             "program": program_of(command),
             "command": command,
             "environ": dict(environ),
             "folder": str(Path.cwd()),
-            "descriptors": [1, 2, *descriptors],
+            "descriptors": [*streams, *descriptors],
         }
         ours, theirs = socket.socketpair()
         with self._one_at_a_time, ours, _orphans_come_here():
@@ -106,7 +104,7 @@ class ForkServer:
                     module = program_of(command)[0]
                     socket.send_fds(self._control, [module.encode()], [theirs.fileno()])
                 line = json.dumps(request).encode() + b"\n"
-                sent_bytes = socket.send_fds(ours, [line], [*outputs, *descriptors])
+                sent_bytes = socket.send_fds(ours, [line], [*streams.values(), *descriptors])
                 ours.sendall(line[sent_bytes:])
                 with ours.makefile("rb") as answers:
                     pid, parent = map(int, answers.readline().split())
@@ -123,21 +121,9 @@ class ForkServer:
         self._process.stop()
 
 
-@contextmanager
-def forking(environ: Mapping[str, str], log: ProcessLog, imports: Sequence[str] = ()) -> Iterator[Fork]:
-    """A fork function for the duration of the context, if forked processes can become children of this one.
-
-    ``environ`` is their common environment. ``log`` takes output during imports, ``imports`` are additional
-    modules. Raises ``OSError``.
-    """
-    if sys.platform != "linux":
-        yield cannot_fork
-        return
-    server = ForkServer(environ, log, imports)
-    try:
-        yield server.fork
-    finally:
-        server.close()
+def fork_server(environ: Mapping[str, str], log: ProcessLog) -> ForkServer | None:
+    """A server, if forked processes can become children of this one. Raises ``OSError``."""
+    return ForkServer(environ, log) if sys.platform == "linux" else None
 
 
 @contextmanager

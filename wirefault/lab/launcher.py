@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from wirefault.core.processes import (
 from wirefault.core.sockets import SOCKETS_VARIABLE, Address, bound_address
 from wirefault.lab import toxiproxy
 from wirefault.lab.addresses import Sockets, bind_lane, bind_services, bind_toxiproxy, lanes_with
-from wirefault.lab.forking import forking
+from wirefault.lab.forking import ForkServer, fork_server
 from wirefault.lab.process import (
     Fork,
     LabError,
@@ -116,6 +116,7 @@ class Lab:
     """A native lab on loopback, as a context manager that always takes it down.
 
     Each of its ``lanes`` has its own proxies, gateway and manager; services and Toxiproxy are shared.
+    ``run_imports``: runs are forked, too, from a process that has imported these modules.
     """
 
     def __init__(
@@ -124,12 +125,14 @@ class Lab:
         choice: toxiproxy.Choice,
         cancelled: Callable[[], bool] = lambda: False,
         lanes: int = 1,
+        run_imports: Sequence[str] = (),
     ) -> None:
         self._cancelled = cancelled
+        self._run_imports = run_imports
         self._configuration = configuration
         self._toxiproxy = choice
         self._processes = LabProcesses()
-        self._fork: Fork = cannot_fork
+        self._fork_server: ForkServer | None = None
         self._sockets: Sockets = {}
         self.lifeline_end, self._lifeline = os.pipe()
         # shown to the control APIs by processes of the lab that inherit it
@@ -212,9 +215,12 @@ class Lab:
         self._files.take()
         make_output_folder(self._configuration.state.parent)
         self._dump()
-        with forking(without_keys(self.environ()), self._log("fork_server")) as self._fork:
-            self._start_processes()
-        self._fork = cannot_fork
+        self._fork_server = fork_server(without_keys(self.environ()), self._log("fork_server"))
+        self._start_processes()
+        if self._fork_server and self._run_imports:
+            self._fork_server.prepare(self._run_imports)
+        else:
+            self._close_fork_server()
         for lane, name in self._sockets:
             if name != "manager":  # kept open for the manager's successor
                 self._sockets[
@@ -254,6 +260,16 @@ class Lab:
             sockets, url = bind_toxiproxy(usual)
             self._sockets |= sockets
         self.lanes = lanes_with(self.lanes, services, url, prefix if shared else "")
+
+    @property
+    def fork(self) -> Fork:
+        """Forks a program of this lab, if it can."""
+        return self._fork_server.fork if self._fork_server else cannot_fork
+
+    def _close_fork_server(self) -> None:
+        server, self._fork_server = self._fork_server, None
+        if server:
+            server.close()
 
     def _start_own_toxiproxy(self) -> None:
         """Start the real server on a port that is held until just before, since it takes no socket.
@@ -308,7 +324,7 @@ class Lab:
             environ[TOKEN_DESCRIPTOR] = str(self._token_descriptor)
             descriptors.append(self._token_descriptor)
         name = _name_of(name, lane)
-        self._processes.add(start(name, command, environ, descriptors, self._log(name), self._fork))
+        self._processes.add(start(name, command, environ, descriptors, self._log(name), self.fork))
 
     def _log(self, name: str) -> ProcessLog:
         return ProcessLog(self._configuration.logs, self.logs / f"{name}.log")
@@ -381,6 +397,7 @@ class Lab:
 
     def stop(self) -> None:
         """Heal, stop all processes and remove the lab's files. Can be called twice."""
+        self._close_fork_server()
         for lane in range(len(self.lanes)):
             manager = self._processes.take(_name_of("manager", lane))
             if manager is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -20,21 +19,12 @@ from wirefault.core.interrupts import (
 )
 from wirefault.core.processes import reason_file, stop_file
 from wirefault.core.run_key import handed_key
-from wirefault.lab.forking import forking
 from wirefault.lab.launcher import Lab
-from wirefault.lab.process import (
-    Fork,
-    LabError,
-    Process,
-    ProcessLog,
-    cannot_fork,
-    interruptible,
-    python,
-    start,
-)
+from wirefault.lab.process import LabError, Process, ProcessLog, interruptible, python, start
 from wirefault.lab.run_document import RUN_PROCESS, RunDocument
 from wirefault.lab.toxiproxy import Choice, verify_rollback
-from wirefault.settings.configuration import Configuration, without_keys
+from wirefault.settings.configuration import Configuration
+from wirefault.wiring.wiring import Wiring
 
 
 @dataclass
@@ -54,12 +44,8 @@ class Halt:
 
 
 _RUN_STOP_BOUND_S = 12.0
-# with the faults, which a run with a fault set imports, and the patterns that read answers: 0.4 s of CPU
-_RUN_IMPORTS = (
-    RUN_PROCESS,
-    "wirefault.faults.catalogue",
-    "wirefault.judging.reading.claims:compile_patterns",
-)
+# the patterns that read answers, which one run may not need: 0.3 s of CPU
+_OF_MANY_RUNS = ("wirefault.judging.reading.claims:compile_patterns",)
 # imports of the lab's agent: two seconds of CPU for each run
 _AGENT_IMPORTS = (
     *("langchain.agents", "langchain.agents.structured_output", "langchain_groq"),
@@ -77,14 +63,12 @@ class RunningLab:
         lab: Lab,
         interrupted: SignalFlag,
         say: Callable[[str], None],
-        fork: Fork = cannot_fork,
         halt: Halt | None = None,
     ) -> None:
         self.lost: LabError | None = None
         """Why a run in this process ended, if a part of the lab did."""
         self._lab = lab
         self._halt = halt or Halt()
-        self._fork = fork
         self._interrupted = interrupted
         self._say = say
         self._saying = Lock()  # taken by the first run that reports the interruption
@@ -108,7 +92,7 @@ class RunningLab:
                 lab.environ(variables, lane),
                 descriptors,
                 log,
-                self._fork,
+                lab.fork,
                 own_input=document.as_is,
             )
         try:
@@ -188,17 +172,17 @@ def with_own_lab(
 ) -> int:
     """Start a lab with that many lanes, call ``work`` with it, take it down; the exit code.
 
-    ``many_runs``: fork the runs from a process with their imports. ``halt`` ends them from another thread.
-    Raises ``OSError`` if ``work`` does.
+    ``many_runs``: prepare what only several runs need. ``halt`` ends them from another thread. Raises
+    ``OSError`` if ``work`` does.
     """
     with interruptible() as interrupted:
         started, is_up = time.monotonic(), False
         try:
-            lab = Lab(configuration, toxiproxy, interrupted.is_set, lanes)
-            with _forking_runs(configuration, lab) if many_runs else nullcontext(cannot_fork) as fork, lab:
+            imports = _run_imports(configuration.wiring, many_runs=many_runs)
+            with Lab(configuration, toxiproxy, interrupted.is_set, lanes, imports) as lab:
                 took, is_up = time.monotonic() - started, True
                 say(f"lab {lab.topology.lab_id} ready in {took:.1f} s (Toxiproxy: {toxiproxy})")
-                return work(RunningLab(lab, interrupted, say, fork, halt))
+                return work(RunningLab(lab, interrupted, say, halt))
         except LabError as error:
             say(f"error: {error}")
             return LAB_FAILED
@@ -212,11 +196,9 @@ def with_own_lab(
             return INTERRUPTED
 
 
-def _forking_runs(configuration: Configuration, lab: Lab) -> AbstractContextManager[Fork]:
-    """The fork server of the runs, which imports while the lab starts."""
-    imports = _RUN_IMPORTS + (_AGENT_IMPORTS if configuration.wiring.is_lab else _TAP_IMPORTS)
-    log = ProcessLog(configuration.logs, lab.logs / "run_server.log")
-    return forking(without_keys(lab.environ()), log, imports)
+def _run_imports(wiring: Wiring, *, many_runs: bool) -> Sequence[str]:
+    of_subject = _AGENT_IMPORTS if wiring.is_lab else _TAP_IMPORTS if wiring.intercept else ()
+    return (RUN_PROCESS, *of_subject, *(_OF_MANY_RUNS if many_runs else ()))
 
 
 def _end(agent: Process) -> None:

@@ -55,8 +55,9 @@ class Child(Protocol):
     def send_signal(self, sig: int) -> None: ...
 
 
-# from a command of ``python``, its environment, inherited descriptors and output
-Fork = Callable[[Sequence[str], Mapping[str, str], Sequence[int], IO[bytes] | None], Child | None]
+# from a command of ``python``, its environment, inherited descriptors, and the launcher's descriptors for its
+# standard streams by number: without 0 it has no input
+Fork = Callable[[Sequence[str], Mapping[str, str], Sequence[int], Mapping[int, int]], Child | None]
 
 
 @dataclass
@@ -126,17 +127,19 @@ def start(
 ) -> Process:
     """Start the command in its own session, so that Ctrl-C reaches only the launcher. Raises ``OSError``.
 
-    ``fork`` is tried first, except with ``own_input``: then it may read the launcher's input.
+    ``fork`` is tried first. With ``own_input`` it reads the launcher's input.
     """
     output = log.open() if log else None
     environ = {**environ, "PYTHONUNBUFFERED": "1"}
-    forked = None if own_input else fork(command, environ, descriptors, output)
-    child = forked or subprocess.Popen(
+    streams = dict.fromkeys((1, 2), output.fileno()) if output else {1: 1, 2: 2}
+    if own_input and _may_read_input():
+        streams[0] = 0
+    child = fork(command, environ, descriptors, streams) or subprocess.Popen(
         command,
         env=environ,
-        stdin=None if own_input and _may_read_input() else subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT if output else None,
+        stdin=streams.get(0, subprocess.DEVNULL),
+        stdout=streams[1],
+        stderr=streams[2],
         pass_fds=list(descriptors),
         start_new_session=True,
     )
