@@ -33,7 +33,7 @@ WORK = {
 LOST = "{faults: [{fault: lose_reply, links: tools, only: {method: POST}, when: {first: 1, of: try}}]}"
 CALM = ("--toxic-prob", "0", "--error-prob", "0", "--no-charts")
 EXPERIMENT = f"title: t\nonly: ['18']\nhypothesis: [no crash]\nmethod: {{faults: {LOST}}}\n"
-ORDER = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], b'pen', timeout=5).status)"
+ORDER = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1], b'pen', timeout=5).read())"
 COMMANDS = {
     "demo": ("demo", "--only", "18", "--seed", "1", *CALM, "--faults", LOST),
     "experiment": ("run", "experiment.yaml", "--seed", "1"),

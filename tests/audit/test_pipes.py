@@ -80,10 +80,9 @@ def audit(folder: Path, program: str, *options: str, url: str = "") -> tuple[dic
     return json.loads((folder / "audit.json").read_text()), ended.stdout + ended.stderr
 
 
+@pytest.mark.usefixtures("namespaces")
 def test_server_on_path_is_faulted(tmp_path: Path) -> None:
     result, printed = audit(tmp_path, "python", "--ask", "lost_reply", "--ask", "mcp_server_dies")
-    if "tap: proxy" in printed:
-        pytest.skip("needs the namespace tap")
     assert "calls: server (place_order writes)" in printed
     by_question = {each["question"]: each for each in result["answers"]}
     assert by_question["lost_reply"]["finding"] == "write_repeated", printed

@@ -76,12 +76,12 @@ url = os.environ.get("SHOP_URL") or "{url}"
 def order(tries):
     for _ in range(tries):
         try:
-            return urllib.request.urlopen(urllib.request.Request(url + "/orders", b"tea"), timeout=30).status
+            return urllib.request.urlopen(urllib.request.Request(url + "/orders", b"tea"), timeout=30).read()
         except OSError:
             pass
 
 def at_once(tries):
-    urllib.request.urlopen(url + "/meet", timeout=30).close()
+    urllib.request.urlopen(url + "/meet", timeout=30).read()
     threads = [threading.Thread(target=order, args=[tries]) for _ in range(2)]
     for thread in threads:
         thread.start()

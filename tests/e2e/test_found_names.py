@@ -28,7 +28,9 @@ for call in sys.argv[2:]:
     url = path if path.startswith("http") else f"http://{sys.argv[1]}{path}"
     request = urllib.request.Request(url, data, method=method)
     try:
-        print(method, path, urllib.request.urlopen(request).status)
+        with urllib.request.urlopen(request) as reply:
+            reply.read()
+            print(method, path, reply.status)
     except urllib.error.HTTPError as error:
         print(method, path, error.code)
 """

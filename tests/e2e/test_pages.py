@@ -177,7 +177,7 @@ body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": 
 for _ in range(2):
     try:
         headers = {"content-type": "application/json"}
-        urllib.request.urlopen(urllib.request.Request(os.environ["FILES_URL"], body, headers))
+        urllib.request.urlopen(urllib.request.Request(os.environ["FILES_URL"], body, headers)).read()
         print("I have written it down.")
         break
     except OSError as error:

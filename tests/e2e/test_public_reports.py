@@ -164,10 +164,14 @@ def test_reported_agent_has_its_finding(
     code: int,
     findings: list[str],
     text: str,
+    request: pytest.FixtureRequest,
 ) -> None:
+    if agent == ["decoded_pieces.py"]:  # it uses no proxy
+        request.getfixturevalue("namespaces")
     assert_ends(tmp_path, faults, [*agent, url], code, findings, text)
 
 
+@pytest.mark.usefixtures("namespaces")
 @pytest.mark.parametrize("path", ["/v1/realtime", "/v1/responses"])
 @pytest.mark.parametrize(
     ("last", "text"),

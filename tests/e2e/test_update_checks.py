@@ -26,7 +26,8 @@ for host in hosts:
             pass
 body = json.dumps({"item": "honey", "count": 1, "customer": "Ann"}).encode()
 order = urllib.request.Request(shop + "/orders", body, {"Content-Type": "application/json"})
-print("ordered:", urllib.request.urlopen(order, timeout=30).status)
+with urllib.request.urlopen(order, timeout=30) as reply:
+    print("ordered:", reply.status, reply.read())
 """
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.examples.running import run_wiring
-from tests.upstream import FREE, Upstream, requests_of
-from wirefault.core.sockets import bind, bound_address
+from tests.support import free_port
+from tests.upstream import Upstream, requests_of
 from wirefault.history.events import Exchange
 from wirefault.history.reader import read_run
 
@@ -62,8 +62,7 @@ def upstream() -> Iterator[Upstream]:
 
 
 def wiring(folder: Path, upstream: Upstream) -> Path:
-    with bind(FREE) as listener:  # reserved: the next FREE gets another port
-        port = bound_address(listener).port
+    port = free_port()
     (folder / "service.py").write_text(SERVICE, encoding="utf-8")
     prompts = [{"id": str(number), "prompt": f"Look at {number}"} for number in range(PROMPTS)]
     (folder / "prompts.json").write_text(json.dumps(prompts), encoding="utf-8")

@@ -16,9 +16,7 @@ from tests.cli_process import CliProcess
 from tests.conformance.servers import embedded_server
 from tests.lab.demos import SELDOM, environ_in, processes
 from tests.subjects.wired import alive, pid_in
-from tests.support import until
-from tests.upstream import FREE
-from wirefault.core.sockets import bind, bound_address
+from tests.support import free_port, until
 from wirefault.toxiproxy.client import ToxiproxyClient
 
 pytestmark = pytest.mark.slow
@@ -52,8 +50,7 @@ def subject(kind: str, folder: Path) -> dict[str, Any]:
     pid = str(folder / "pid")
     if kind == "command":
         return {"command": ["sh", "-c", f"echo $$ > {pid}; exec sleep 600"]}
-    with bind(FREE) as listener:  # reserved: the next FREE gets another port
-        port = bound_address(listener).port
+    port = free_port()
     (folder / "service.py").write_text(SERVICE, encoding="utf-8")
     command = [sys.executable, "service.py", str(port), pid]
     return {"service": command, "url": f"http://127.0.0.1:{port}/ask"}

@@ -16,9 +16,7 @@ import pytest
 from tests.commands import wirefault
 from tests.examples.serving import EXAMPLES
 from tests.lab.demos import environ_in
-from tests.support import ROOT, until
-from tests.upstream import FREE
-from wirefault.core.sockets import bind, bound_address
+from tests.support import ROOT, free_port, until
 
 pytestmark = pytest.mark.slow
 
@@ -50,8 +48,7 @@ class Folder:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Folder]:
-    with bind(FREE) as listener:  # reserved: the next FREE gets another port
-        port = bound_address(listener).port
+    port = free_port()
     folder = Folder(tmp_path, port)
     folder.write("wirefault.yaml", WIRING)
     folder.write("prompts.json", PROMPTS)
