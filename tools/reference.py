@@ -84,8 +84,11 @@ def settings_page() -> str:
         rows.append(f"| `{name.upper()}` | {_default(name)} | {range_of(field)} | {field.description} |")
     intro = (
         "A setting is an environment variable, a line in `.env`, a key of `settings` in"
-        " [`agent/config.json`](files.md#agentconfigjson) (lower case), and usually an option of `wirefault"
-        " demo` (`TOXIC_PROB` is `--toxic-prob`). Command line, environment, `.env`, `config.json` and"
+        " [`agent/config.json`](files.md#agentconfigjson) (lower case), and an option of each command that"
+        " runs or plans: `TOXIC_PROB` is `--set toxic_prob=0.3`, or `--toxic-prob 0.3`. `--set` also sets"
+        " every other option of the command (`--set workers=4`), and the shell completes its keys and"
+        ' values after `eval "$(_WIREFAULT_COMPLETE=bash_source wirefault)"` (or `zsh_source`).'
+        " Command line, environment, `.env`, `config.json` and"
         " default take precedence in this order. An unknown key of `settings` or a value out of range is an"
         " error that names it, before anything starts. Other programs use the environment and `.env`, too:"
         " unknown names there are ignored, and a warning names those in `.env`, with the nearest setting of"
@@ -175,14 +178,18 @@ def findings_reference() -> str:
 
 def commands_page() -> str:
     """Return ``docs/commands.md``, from the command line's help."""
-    from wirefault.cli.help import ALL
+    from wirefault.cli.help import ALL, SETTINGS
     from wirefault.cli.main import main
 
-    parts = []
+    settings = re.compile(rf"^{SETTINGS}:\n((?:  .*\n)+)", re.MULTILINE)
+    parts: list[str] = []
     for name, command in _commands("wirefault", main):
         context = click.Context(command, info_name=name, max_content_width=100, terminal_width=100)
         context.meta[ALL] = True
-        parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
+        text = command.get_help(context) + "\n"
+        if any(settings.search(part) for part in parts):  # the first command lists them
+            text = settings.sub(f"{SETTINGS}:\n  as of wirefault demo, also by --set KEY=VALUE\n", text)
+        parts.append(f"## {name}\n\n```text\n{text}```")
     return _page("Commands", _COMMANDS_INTRO, *"\n\n".join(parts).splitlines())
 
 

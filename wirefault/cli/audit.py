@@ -30,7 +30,7 @@ from wirefault.cli.options import (
     logs_in,
     options,
     out_option,
-    seed_option,
+    setting_options,
     toxiproxy_option,
 )
 from wirefault.core.errors import InputError, nearest
@@ -56,6 +56,7 @@ from wirefault.wiring.subject_spec import PROMPT, CommandSpec, HttpSpec, Service
 from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 
 AUDIT, LATEST = "audit", "latest"
+_OF_FAULTS = ("faults", "toxic_prob", "error_prob", "chaos_level", "fault_episodes", "fault_calls")
 _TAPS = click.Choice(["auto", "namespace", "proxy"])
 
 
@@ -205,7 +206,7 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         help="Continue this audit; its complete runs are kept. latest: the newest but for dry runs.",
     ),
     fail_on_option,
-    seed_option,
+    setting_options,
     out_option,
     option(
         "--json",
@@ -242,7 +243,7 @@ def audit_command(
     keep: bool,
     accept: tuple[str, ...],
     resume: str | None,
-    seed: int | None,
+    settings: Mapping[str, str],
     out: Path | None,
     json_file: Path | None,
     fail_on: FailOn,
@@ -269,6 +270,8 @@ def audit_command(
     if resume is not None:
         if program or wiring_file is not None:
             raise InputError("--resume: the audit has its command already: leave it out")
+        if settings:
+            raise InputError("--resume: the audit has its settings already: leave them out")
         logs = logs_in(environ)
         saved = load_saved(logs, (resume == LATEST and latest_audit(logs)) or resume, environ)
         saved.require_own_plan("--resume", with_code=True)
@@ -294,7 +297,7 @@ def audit_command(
         )
         title = f"audit of {shlex.join(program) or wiring_file}"
         saved = save(
-            _plan(title, wiring, prompt, seed, environ, from_file=wiring_file is not None), new_run_id()
+            _plan(title, wiring, prompt, settings, environ, from_file=wiring_file is not None), new_run_id()
         )
         how.save(saved)
         print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
@@ -326,12 +329,14 @@ def _plan(
     title: str,
     wiring: Wiring,
     prompt: Prompt,
-    seed: int | None,
+    settings: Mapping[str, str],
     environ: Mapping[str, str],
     *,
     from_file: bool,
 ) -> ExperimentPlan:
-    decided: dict[str, Any] = dict(EXEC_DEFAULTS) | ({"seed": str(seed)} if seed is not None else {})
+    if faulting := [name for name in _OF_FAULTS if name in settings]:
+        raise InputError(f"--set {faulting[0]}: an audit has a fault for each question; choose them by --ask")
+    decided = {**EXEC_DEFAULTS, **settings}
     configuration = load_configuration(environ, decided, wiring, from_surroundings=from_file)
     arm = PlannedArm(PLAIN_RUN, configuration.settings, ())
     return ExperimentPlan(Experiment.model_construct(title=title), configuration, (prompt,), (arm,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,17 +53,22 @@ duel_option = option(
     charts_option(True), duel_option, json_option, toxiproxy_option,
 )  # fmt: skip
 def demo_command(
-    file: Path | None, texts: tuple[str, ...], only: tuple[str, ...], match: str, duel: bool, **chosen: Any
+    file: Path | None,
+    texts: tuple[str, ...],
+    only: tuple[str, ...],
+    match: str,
+    duel: bool,
+    settings: Mapping[str, str],
+    **chosen: Any,
 ) -> None:
     """Start the lab, send the prompts through it under chaos, and show what happened.
 
     With the sample prompts and the scripted model it ends with a duel: the lab's agent as it ships and a
     careless one under the same faults.
     """
-    names = ("toxiproxy", "out", "as_json", "workers", "subject", "charts", "playbooks")
-    how = RunOptions(fail_on=None, **{name: chosen.pop(name) for name in names})
+    how = RunOptions(fail_on=None, **chosen)
     prompts = PromptsOptions(file, texts, only, match)
-    completed = run_in_own_lab(lab_wiring(), prompts, chosen, how)
+    completed = run_in_own_lab(lab_wiring(), prompts, settings, how)
     code, is_sample = completed.code, not (file or texts or only or match or how.subject or how.playbooks)
     scripted = completed.saved.plan.configuration.settings.model == "scripted"
     if duel and is_sample and scripted and code == 0 and not how.as_json:

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,7 @@ def exec_command(
     playbooks: Path | None,
     json_file: Path | None,
     fail_on: FailOn,
-    **settings: str | None,
+    settings: Mapping[str, str],
 ) -> None:
     """Run a command unchanged, break the links it uses, and show what it did about it.
 
@@ -180,7 +180,6 @@ def exec_command(
     words += [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
     wiring = replace(wiring, arguments=(EXEC, *words, "--", *command))
     prompts = PromptsOptions(file, texts if has_prompts else (shlex.join(command),), (), "")
-    defaults = {name: value for name, value in EXEC_DEFAULTS.items() if settings.get(name) is None}
     alone = file is None and len(texts) < 2
     how = RunOptions(
         toxiproxy=toxiproxy,
@@ -191,7 +190,7 @@ def exec_command(
         playbooks=playbooks,
         fail_on=fail_on,
     )
-    completed = run_in_own_lab(wiring, prompts, {**settings, **defaults}, how)
+    completed = run_in_own_lab(wiring, prompts, {**EXEC_DEFAULTS, **settings}, how)
     sys.exit(_show(completed, wiring, intercept, record, json_file, prompts if has_prompts else None))
 
 

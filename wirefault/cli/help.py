@@ -1,4 +1,4 @@
-"""Help texts: options in sections, the ten most important in ``--help``, all in ``--help-all``."""
+"""Help texts: options in sections, the most important in ``--help``, all in ``--help-all``."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 MAX_SHORT_HELP = 150
-SECTIONS = ("Agent", "Faults", "Limits", "Output", "Other")
+SETTINGS = "Settings"  # only in --help-all
+SECTIONS = ("Agent", "Faults", "Limits", "Output", "Other", SETTINGS)
 
 
 class Option(click.Option):
@@ -55,19 +57,31 @@ class Command(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         params = super().get_params(ctx)
-        return [*params, HELP_ALL] if self.brief else params
+        return params if all(self._is_brief(param) for param in params) else [*params, HELP_ALL]
 
-    def _is_shown(self, ctx: click.Context, param: click.Parameter) -> bool:
-        if not self.brief or ctx.meta.get(ALL) or not isinstance(param, Option):
+    def _is_brief(self, param: click.Parameter) -> bool:
+        """Whether it is in ``--help``."""
+        if param is HELP_ALL or not isinstance(param, Option):
             return True
-        return param.name in self.brief or param is HELP_ALL
+        return param.name in self.brief if self.brief else param.section != SETTINGS
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the options of ``--help``; another one once no other begins like that."""
+        items = super().shell_complete(ctx, incomplete)
+        others = [param for param in self.get_params(ctx) if not self._is_brief(param)]
+        hidden = {name for param in others for name in (*param.opts, *param.secondary_opts)}
+        return [item for item in items if item.value not in hidden] or items
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {section: [] for section in SECTIONS}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
-            if record and self._is_shown(ctx, param):
-                sections[getattr(param, "section", "Other")].append(record)
+            if record and (ctx.meta.get(ALL) or self._is_brief(param)):
+                section = getattr(param, "section", "Other")
+                # a command's usual settings are about its faults
+                sections["Faults" if section == SETTINGS and param.name in self.brief else section].append(
+                    record
+                )
         filled = {section: records for section, records in sections.items() if records}
         for section, records in filled.items():
             with formatter.section("Options" if len(filled) == 1 else section):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
+from click.shell_completion import CompletionItem
 
-from wirefault.cli.help import option
-from wirefault.core.errors import InputError
+from wirefault.cli.help import SETTINGS, option
+from wirefault.core.errors import InputError, nearest
 from wirefault.core.lab_folder import logs_folder, output_folder
 from wirefault.judging.ending import FAIL_ON, FailOn
 from wirefault.judging.oracle.expect import expect_check
-from wirefault.settings.settings import INTERNAL, NAMES, Settings
+from wirefault.settings.settings import SETTABLE, Settings, example_values
 from wirefault.wiring.links import Links
 from wirefault.wiring.prompts import (
     Prompts,
@@ -28,22 +30,6 @@ from wirefault.wiring.prompts import (
 
 MAX_WORKERS = 64
 _PATH = click.Path(path_type=Path)
-_SECTIONS: Mapping[str, str] = {
-    name: section
-    for section, names in {
-        "Faults": (
-            "seed toxic_prob toxic_scope toxic_seconds error_prob toxics retry_after faults chaos_level"
-            " fault_episodes fault_calls"
-        ),
-        "Limits": (
-            "tool_limit prompt_limit tool_timeout backend_timeout fallback_timeout model_timeout model_calls"
-            " tool_calls attempt_time budgets"
-        ),
-        "Output": "bodies prices",
-    }.items()
-    for name in names.split()
-}
-
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -209,15 +195,6 @@ max_cost_option = option(
     section="Limits",
     help="Begin no episode once this is spent; needs `prices`.",
 )
-seed_option = option("--seed", type=int, section="Faults", help="Draw with this seed.  [SEED]")
-set_option = option(
-    "--set",
-    "changed",
-    metavar="NAME=VALUE",
-    multiple=True,
-    section="Other",
-    help="Change a setting of all arms. Repeatable.",
-)
 
 
 def _checked_workers(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -287,14 +264,79 @@ def check_playbooks(environ: Mapping[str, str]) -> None:
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add an option per setting, except the internal ones; values are validated with the other sources."""
-    for name in reversed(NAMES):
-        if name not in INTERNAL:
-            text = Settings.model_fields[name].description or ""
-            flag, section = "--" + name.replace("_", "-"), _SECTIONS.get(name, "Agent")
-            text = f"{text[:1].upper()}{text[1:]}. [{name.upper()}]"
-            command = option(flag, name, metavar="VALUE", section=section, help=text)(command)
-    return command
+    """Add ``--set`` and an option per setting; the command gets ``settings``, their texts by name.
+
+    The texts are validated with the other sources.
+    """
+
+    @wraps(command)
+    def with_settings(*arguments: Any, changed: tuple[str, ...], **values: Any) -> Any:
+        chosen = {name: values.pop(name) for name in SETTABLE}
+        settings = {name: text for name, text in chosen.items() if text is not None}
+        return command(*arguments, settings=settings, **values)
+
+    for name in reversed(SETTABLE):
+        text = Settings.model_fields[name].description or ""
+        text = f"{text[:1].upper()}{text[1:]}. [{name.upper()}]"
+        flag = f"--{name.replace('_', '-')}"
+        with_settings = option(flag, name, metavar="VALUE", section=SETTINGS, help=text)(with_settings)
+    return _set_option(with_settings)
+
+
+SET = "changed"  # the parameter of --set
+
+
+def is_named(context: click.Context, name: str) -> bool:
+    """Whether the command line names this parameter, if by ``--set``."""
+    source = context.get_parameter_source(name)
+    return source in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP)
+
+
+def _key_of(parameter: click.Parameter) -> str:
+    """Return the option's name in ``--set``."""
+    return max(parameter.opts, key=len).lstrip("-").replace("-", "_")
+
+
+def _keys(context: click.Context) -> dict[str, click.Option]:
+    """Return the command's options, but for ``--set``, by their names there."""
+    options = (each for each in context.command.params if isinstance(each, click.Option))
+    return {_key_of(each): each for each in options if each.name != SET}
+
+
+def _take_each(context: click.Context, parameter: click.Parameter, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Let each KEY=VALUE be the default of the option of that name. Raises ``InputError``."""
+    options, taken = _keys(context), dict(context.default_map or {})
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(f"--set {word}: must be KEY=VALUE, such as --set model_timeout=10")
+        name = key.lower().replace("-", "_")
+        if name not in options:
+            raise InputError(f"--set {word}: unknown key {key}{nearest(name, options)}")
+        each = options[name]
+        taken[str(each.name)] = [*taken.get(str(each.name), []), value] if each.multiple else value
+    context.default_map = taken
+    return words
+
+
+def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Complete ``--set``: each setting with the values that it may have, or with its default."""
+    words = [f"{name}={value}" for name in SETTABLE for value in example_values(name) or ("",)]
+    words += [f"{key}=" for key in _keys(context) if key not in SETTABLE]
+    return [CompletionItem(word) for word in words if word.startswith(begun.lower())]
+
+
+_set_option = option(
+    "--set",
+    SET,
+    metavar="KEY=VALUE",
+    multiple=True,
+    is_eager=True,
+    callback=_take_each,
+    shell_complete=_complete,
+    section="Other",
+    help="Set a setting, or any other option of this command. Repeatable. --help-all shows all.",
+)
 
 
 def sequential_changes(
@@ -308,23 +350,31 @@ def sequential_changes(
 
 
 def experiment_changes(
-    seed: int | None, repeats: int | None, changed: Sequence[str], only: Sequence[str]
+    settings: Mapping[str, str], repeats: int | None, only: Sequence[str]
 ) -> dict[str, Any]:
     """Return the command line's changes to an experiment, by key. Raises ``InputError``."""
     values: dict[str, Any] = {
-        "seed": seed,
+        "seed": seed_in(settings),
         "repeats": repeats,
-        "settings": dict(map(_name_and_value, changed)) or None,
+        "settings": {name: text for name, text in settings.items() if name != "seed"} or None,
+        "only": list(only) or None,
     }
-    values["only"] = list(only) or None
+    if "faults" in settings:
+        raise InputError(
+            "--faults: an experiment names its faults in `method`; change them there, or run its wiring"
+            " without a hypothesis: wirefault run WIRING --faults NAME"
+        )
     return {key: value for key, value in values.items() if value is not None}
 
 
-def _name_and_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise InputError(f"--set {text}: must be NAME=VALUE, such as --set model_timeout=10")
-    return name.lower(), value
+def seed_in(settings: Mapping[str, str]) -> int | None:
+    """Return the seed, if it is set. Raises ``InputError``."""
+    if (seed := settings.get("seed")) is None:
+        return None
+    try:
+        return int(seed)
+    except ValueError:
+        raise InputError(f"--seed {seed!r} is not a valid integer") from None
 
 
 def command_words(context: click.Context, *, except_: Sequence[str] = ()) -> list[str]:

@@ -61,7 +61,7 @@ class CompletedRun:
 
 
 def run_in_own_lab(
-    wiring: Wiring, prompts: PromptsOptions, settings: Mapping[str, str | None], how: RunOptions
+    wiring: Wiring, prompts: PromptsOptions, settings: Mapping[str, str], how: RunOptions
 ) -> CompletedRun:
     """Run the prompts in a new lab and show the results. Raises ``UserError``."""
     require_packages(wiring, how.subject)
@@ -141,16 +141,15 @@ def _title(wiring: Wiring, subject: str | None, prompts: int) -> str:
 
 
 def _configuration(
-    wiring: Wiring, how: RunOptions, prompts: Path | None, settings: Mapping[str, str | None]
+    wiring: Wiring, how: RunOptions, prompts: Path | None, settings: Mapping[str, str]
 ) -> Configuration:
     environ = environ_below(how.out) | {ORIGINAL_VARIABLE: json.dumps(original_variables(os.environ))}
     if prompts is not None:
         environ["PROMPTS_FILE"] = str(prompts)
     if how.playbooks is not None:
         environ["PLAYBOOKS"] = str(how.playbooks)
-    command_line = {name: value for name, value in settings.items() if value is not None}
     # the environment of an unchanged command is for the command, not for the lab
-    return load_configuration(environ, command_line, wiring, from_surroundings=wiring.intercept is None)
+    return load_configuration(environ, settings, wiring, from_surroundings=wiring.intercept is None)
 
 
 def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -11,6 +11,7 @@ import click
 
 from wirefault.cli.help import Command
 from wirefault.cli.options import (
+    SET,
     RunOptions,
     environ_below,
     experiment_changes,
@@ -21,9 +22,8 @@ from wirefault.cli.options import (
     only_option,
     options,
     repeats_option,
-    seed_option,
     sequential_changes,
-    set_option,
+    setting_options,
     until_decided_option,
 )
 from wirefault.core.errors import InputError
@@ -47,6 +47,10 @@ from wirefault.report.terminal import plain_console
 @click.command(
     "plan",
     cls=Command,
+    brief=(
+        *("only", "filters", "seed", "repeats", SET),
+        *("until_decided", "max_episodes", "max_time", "max_cost"),
+    ),
     examples=(
         "wirefault plan experiments/lost-replies.yaml",
         "wirefault plan experiments --filter quick --repeats 3",
@@ -58,21 +62,19 @@ from wirefault.report.terminal import plain_console
 @options(
     only_option,
     filter_option,
-    seed_option,
     repeats_option,
     until_decided_option,
     max_episodes_option,
     max_time_option,
     max_cost_option,
-    set_option,
+    setting_options,
 )
 def plan_command(
     targets: tuple[Path, ...],
     only: tuple[str, ...],
     filters: tuple[str, ...],
-    seed: int | None,
     repeats: int | None,
-    changed: tuple[str, ...],
+    settings: Mapping[str, str],
     until_decided: bool,
     max_episodes: int | None,
     max_time: str | None,
@@ -82,7 +84,7 @@ def plan_command(
 
     A target in Python is imported; what a file names, such as a function that judges, is only read.
     """
-    changes = experiment_changes(seed, repeats, changed, only)
+    changes = experiment_changes(settings, repeats, only)
     changes |= sequential_changes(until_decided, max_episodes, max_time, max_cost)
     show_plans(plans_of(targets, RunOptions(changes=changes, filters=filters)))
 

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from wirefault.cli.help import CommandWithProgram, option
 from wirefault.cli.options import (
+    SET,
     PromptsOptions,
     RunOptions,
     charts_option,
@@ -22,6 +22,7 @@ from wirefault.cli.options import (
     experiment_changes,
     fail_on_option,
     filter_option,
+    is_named,
     json_option,
     max_cost_option,
     max_episodes_option,
@@ -33,7 +34,6 @@ from wirefault.cli.options import (
     repeats_option,
     retry_invalid_option,
     sequential_changes,
-    set_option,
     setting_options,
     subject_option,
     toxiproxy_option,
@@ -44,7 +44,7 @@ from wirefault.cli.options import (
 from wirefault.core.errors import USAGE, InputError, UserError
 from wirefault.core.lab_folder import logs_folder
 from wirefault.core.sockets import UI_PORT
-from wirefault.settings.settings import INTERNAL, NAMES
+from wirefault.settings.settings import SETTABLE
 from wirefault.wiring.prompts import PromptsError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 DEFAULT_WIRING = Path("wirefault.yaml")
 MAX_LEVEL = 100.0
 LEVEL_REPEATS = 10
-_SETTINGS = frozenset(NAMES) - INTERNAL
+_SETTINGS = frozenset(SETTABLE)
 _OF_PROMPTS = frozenset({"file", "texts", "only", "match", "subject", "as_json"})
 _OF_LAB = frozenset({"toxiproxy", "out", "workers"})
 _OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
@@ -64,7 +64,7 @@ _TAKEN: Mapping[str, frozenset[str]] = {
     "--lab": _OF_PROMPTS | _SETTINGS | {"lab", "fail_on"},
     "an experiment": _OF_ARMS
     | _SETTINGS
-    | {"targets", "only", "repeats", "changed", "filters", "recursive", "levels", "dry_run"}
+    | {"targets", "only", "repeats", "filters", "recursive", "levels", "dry_run"}
     | {"fail_fast", "junit", "output", "reports", "tags"}
     | {"until_decided", "max_episodes", "max_time", "max_cost"},
     "a wiring": _OF_PROMPTS
@@ -93,7 +93,12 @@ _PATH = click.Path(path_type=Path)
 @click.command(
     "run",
     cls=CommandWithProgram,
-    brief=(*("texts", "file", "only", "faults", "seed", "repeats", "resume", "again", "workers", "as_json"),),
+    brief=(
+        *("texts", "file", "only", "subject", "links", "lab"),
+        *("seed", "faults", "levels", "resume", "again", "episodes", "filters", SET),
+        *("repeats", "until_decided", "max_time", "max_cost", "workers"),
+        *("dry_run", "fail_on", "out", "as_json", "junit", "reports"),
+    ),
     examples=(
         "wirefault run experiments/lost-replies.yaml",
         'wirefault run --link shop=http://127.0.0.1:9000 --prompt "Any news?" -- ./my-agent {prompt}',
@@ -166,7 +171,6 @@ _PATH = click.Path(path_type=Path)
         help="Search folders below DIR, too; prompts and wiring files are skipped.",
     ),
     filter_option,
-    set_option,
     repeats_option,
     until_decided_option,
     max_episodes_option,
@@ -237,7 +241,7 @@ def _check(context: click.Context, way: str) -> None:
     """Raise ``InputError`` for an option that this way of running does not accept."""
     for param in context.command.params:
         name = param.name or ""
-        if name in _TAKEN[way] or context.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
+        if name in _TAKEN[way] or name == SET or not is_named(context, name):
             continue
         if isinstance(param, click.Argument):
             raise InputError(f"{way} takes no file: {context.params[name][0]}")
@@ -264,7 +268,7 @@ def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Seque
         saved = resumed_experiment(chosen["resume"], how.out, targets)
     else:
         saved = repeated_experiment(chosen["again"], chosen["episodes"], chosen["arms"], how.out, targets)
-    if context.get_parameter_source("fail_on") is ParameterSource.COMMANDLINE and not saved.plan.is_plain_run:
+    if is_named(context, "fail_on") and not saved.plan.is_plain_run:
         raise InputError("--fail-on: does not apply to an experiment: its hypothesis decides")
     return running.run_saved(saved, how)
 
@@ -285,20 +289,10 @@ def _run_experiments(context: click.Context, targets: Sequence[Path], chosen: Ma
 
 
 def _experiment_changes(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    seed, repeats = chosen["seed"], chosen["repeats"]
-    if seed is not None and not seed.lstrip("-").isdecimal():
-        raise InputError(f"--seed {seed!r} is not a valid integer")
+    repeats = chosen["repeats"]
     if repeats is None and chosen["levels"]:
         repeats = LEVEL_REPEATS
-    if chosen["faults"] is not None:
-        raise InputError(
-            "--faults: an experiment names its faults in `method`; change them there, or run its wiring"
-            " without a hypothesis: wirefault run WIRING --faults NAME"
-        )
-    settings = [f"{name}={chosen[name]}" for name in NAMES if name != "seed" and chosen.get(name) is not None]
-    changes = experiment_changes(
-        None if seed is None else int(seed), repeats, [*settings, *chosen["changed"]], chosen["only"]
-    )
+    changes = experiment_changes(chosen["settings"], repeats, chosen["only"])
     names = ("until_decided", "max_episodes", "max_time", "max_cost")
     return changes | sequential_changes(**{name: chosen[name] for name in names})
 
@@ -343,7 +337,7 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
         prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
     names = _OF_LAB | {"as_json", "subject", "charts", "playbooks", "fail_on"}
     how = RunOptions(**{name: chosen[name] for name in names})
-    return run_in_own_lab(wiring, prompts, {name: chosen[name] for name in _SETTINGS}, how).code
+    return run_in_own_lab(wiring, prompts, chosen["settings"], how).code
 
 
 def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
@@ -362,7 +356,7 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
 
     logs, prompts = logs_folder(os.environ), _prompts(chosen)
     try:
-        configuration = load_configuration(os.environ, {name: chosen[name] for name in _SETTINGS})
+        configuration = load_configuration(os.environ, chosen["settings"])
         logs = configuration.logs
         source = prompts.load(prompts.file or configuration.prompts, configuration.wiring.links).source
     except (SettingsError, PromptsError) as error:

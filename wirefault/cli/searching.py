@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from pathlib import Path
@@ -23,9 +23,8 @@ from wirefault.cli.options import (
     only_option,
     options,
     out_option,
-    seed_option,
     sequential_changes,
-    set_option,
+    setting_options,
     toxiproxy_option,
     workers_option,
 )
@@ -63,19 +62,18 @@ def run_options(command: Callable[..., None]) -> Callable[..., None]:
     return options(workers_option, toxiproxy_option, out_option, json_option)(with_how)
 
 
-change_options = options(only_option, seed_option, set_option, max_time_option, max_cost_option)
+change_options = options(only_option, setting_options, max_time_option, max_cost_option)
 
 
 def changes_in(
     *,
     only: tuple[str, ...],
-    seed: int | None,
-    changed: tuple[str, ...],
+    settings: Mapping[str, str],
     max_time: str | None,
     max_cost: float | None,
 ) -> dict[str, Any]:
     """The changes of an experiment by ``change_options``."""
-    changes = experiment_changes(seed, None, changed, only)
+    changes = experiment_changes(settings, None, only)
     return changes | sequential_changes(False, None, max_time, max_cost)
 
 
@@ -94,7 +92,7 @@ def source_options(command: Callable[..., None]) -> Callable[..., None]:
     return _source_table(run_options(with_source))
 
 
-_CHANGE_NAMES = ("only", "seed", "changed", "max_time", "max_cost")
+_CHANGE_NAMES = ("only", "settings", "max_time", "max_cost")
 _source_table = options(
     click.argument("file", type=PATH),
     option("--arm", metavar="NAME", default="", section="Faults", help="Search with the faults of this arm."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -255,10 +255,17 @@ class Settings(BaseModel):
 
 
 NAMES = tuple(Settings.model_fields)
-# set only by the environment, .env or config.json: no command has an option for them
-INTERNAL = frozenset(
-    {"arm_timeout", "settle_bound", "proxy_wait", "retry_after_max", "shadow", "audit_writes", "audit_model"}
-)
+# decided by an experiment or an audit: no command has an option for them
+INTERNAL = frozenset({"shadow", "audit_writes", "audit_model"})
+SETTABLE = tuple(name for name in NAMES if name not in INTERNAL)
+
+
+def example_values(name: str) -> tuple[str, ...]:
+    """Return texts for the setting: all of a choice, else its default if there is one."""
+    field = Settings.model_fields[name]
+    if field.annotation is bool:
+        return "on", "off"
+    return get_args(field.annotation) or (() if field.is_required() else (str(field.default),))
 
 
 def timeout_setting(link_name: str, translator_backend: str) -> str:

@@ -1,0 +1,117 @@
+"""Settings and options by ``--set KEY=VALUE``: typed, completed, and refused with the nearest key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from wirefault.cli.main import main
+from wirefault.experiments.run_experiment import ExperimentResult
+from wirefault.experiments.saved import SavedExperiment
+
+EXPERIMENT = """\
+title: Each option
+wiring: {links: {shop: {upstream: "http://127.0.0.1:9"}}, subject: {command: ["true"]}}
+prompts: [{prompt: One, id: one}]
+hypothesis: [no crash]
+method: {faults: lost-replies}
+"""
+WIRING = ["run", "--link", "shop=http://127.0.0.1:9", "--prompt", "x"]
+COMMANDS = {
+    "demo": (["demo"], []),
+    "run a wiring": (WIRING, ["--", "true"]),
+    "run an experiment": (["run", "exp.yaml"], []),
+    "plan": (["plan", "exp.yaml"], []),
+    "exec": (["exec"], ["--", "true"]),
+    "audit": (["audit"], ["--", "true"]),
+    "search": (["search", "limit", "exp.yaml"], []),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LOGS_DIR", raising=False)
+    (tmp_path / "exp.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    return tmp_path
+
+
+def call(command: str, *options: str) -> Result:
+    before, after = COMMANDS[command]
+    return CliRunner().invoke(main, [*before, *options, *after])
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("tool_limit=many", "TOOL_LIMIT='many'"),
+        ("Tool-Limit=0", "TOOL_LIMIT='0'"),
+        ("tol_limit=2", "--set tol_limit=2: unknown key tol_limit; did you mean 'tool_limit'?"),
+        ("tool_limit", "--set tool_limit: must be KEY=VALUE"),
+        ("audit_model={}", "unknown key audit_model"),
+    ],
+)
+def test_wrong_key_or_value_is_refused(command: str, words: str, message: str) -> None:
+    result = call(command, "--set", words)
+    assert (result.exit_code, type(result.exception)) == (64, SystemExit)
+    assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("command", ["demo", "run a wiring", "exec"])
+def test_set_gives_what_own_spelling_gives(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = []
+
+    def run_nothing(saved: SavedExperiment, *_: object) -> ExperimentResult:
+        plans.append(saved.plan)
+        return ExperimentResult(saved, code=0)
+
+    monkeypatch.setattr("wirefault.cli.own_lab.run_experiment", run_nothing)
+    assert call(command, "--no-charts", "--seed", "7", "--tool-limit", "3", "--out", "o").exit_code == 0
+    assert (
+        call(command, "--set=charts=off", "--set=seed=7", "--set=tool-limit=3", "--set=out=o").exit_code == 0
+    )
+    first, second = (plan.configuration for plan in plans)
+    assert first.settings == second.settings and first.settings.tool_limit == 3
+    assert first.logs == second.logs == Path("o/logs")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "exp.yaml", "--set", "toxiproxi=auto"], "did you mean 'toxiproxy'?"),
+        (["run", "exp.yaml", "--set", "workers=0"], "must be auto or 1 to 64, not 0"),
+        (["run", "exp.yaml", "--set", "dry_run=perhaps"], "'perhaps' is not a valid boolean"),
+        (
+            ["run", "exp.yaml", "--set", "only=one", "--set", "only=two", "--dry-run"],
+            "--only='two': unknown id",
+        ),
+        (["run", "--resume", "latest", "--set", "seed=1"], "--seed does not apply to --resume"),
+        (["run", "exp.yaml", "--set", "faults=light"], "an experiment names its faults in `method`"),
+        (["run", "exp.yaml", "--set", "seed=x"], "'x' is not a valid integer"),
+        (["audit", "--set", "faults=light", "--", "true"], "choose them by --ask"),
+    ],
+)
+def test_set_has_the_limits_of_the_option(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 64 and message in " ".join(result.output.split())
+
+
+def completions(*words: str) -> list[str]:
+    """What zsh gets for the last word."""
+    line = {"COMP_WORDS": " ".join(["wirefault", *words]), "COMP_CWORD": str(len(words))}
+    environ = {"_WIREFAULT_COMPLETE": "zsh_complete", **line}
+    lines = CliRunner().invoke(main, [], prog_name="wirefault", env=environ).output.splitlines()
+    return lines[1::3]
+
+
+def test_shell_completes_keys_and_values() -> None:
+    assert completions("run", "--set", "toxic_s") == [
+        "toxic_scope=used", "toxic_scope=each", "toxic_scope=all", "toxic_seconds=0.0",
+    ]  # fmt: skip
+    assert completions("exec", "--set", "idempotency=") == ["idempotency=on", "idempotency=off"]
+    assert completions("plan", "--set", "until") == ["until_decided="]
+    assert sorted(completions("run", "--s")) == ["--seed", "--set", "--subject"]
+    assert completions("run", "--st") == ["--stream"]
