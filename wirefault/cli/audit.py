@@ -8,9 +8,8 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 from msgspec import structs
@@ -22,16 +21,17 @@ from wirefault.audit.groups import finding_groups
 from wirefault.audit.options import AuditOptions, WritesMode, latest_audit, load_options
 from wirefault.audit.questions import QUESTIONS
 from wirefault.audit.result import AuditResult
-from wirefault.cli.help import CommandWithProgram, option
+from wirefault.cli.help import CommandWithProgram
 from wirefault.cli.init import KEPT, KEPT_WIRING, accept_option, check_free, keep_audit, today
 from wirefault.cli.options import (
+    InterceptOptions,
+    RunOptions,
+    declared,
     environ_below,
-    fail_on_option,
     logs_in,
-    options,
-    out_option,
+    part_of,
     setting_options,
-    toxiproxy_option,
+    takes,
 )
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.identity import new_run_id
@@ -57,7 +57,111 @@ from wirefault.wiring.wiring import Wiring, build_wiring, load_wiring
 
 AUDIT, LATEST = "audit", "latest"
 _OF_FAULTS = ("faults", "toxic_prob", "error_prob", "chaos_level", "fault_episodes", "fault_calls")
-_TAPS = click.Choice(["auto", "namespace", "proxy"])
+
+
+@dataclass(frozen=True)
+class AuditChoices(InterceptOptions):
+    """What to ask, how, and what to write."""
+
+    text: str | None = declared(
+        None, "Agent", f"Replace {PROMPT} in COMMAND by this text.", "--prompt", metavar="TEXT"
+    )
+    ask: tuple[str, ...] = declared(
+        (), "Faults", "Ask only this question. Repeatable. --list shows all.", metavar="QUESTION"
+    )
+    every: bool = declared(False, "Faults", "Ask all questions, not only the usual ones.", "--all")
+    resume_command: str = declared(
+        "",
+        "Agent",
+        "Kill the agent after its writes, too, and resume it by this command.",
+        metavar="COMMAND",
+    )
+    listing: bool = declared(False, "Output", "List the questions and exit.", "--list")
+    writes: tuple[str, ...] = declared(
+        (),
+        "Faults",
+        "This call changes state, such as 'POST /search'. Repeatable.",
+        "--write",
+        metavar="CALL",
+    )
+    reads: tuple[str, ...] = declared(
+        (), "Faults", "This call changes nothing. Repeatable.", "--read", metavar="CALL"
+    )
+    mode: WritesMode | None = declared(
+        None,
+        "Faults",
+        "Carry out writes in runs with faults, or answer for the server.  [default: answer if one leaves"
+        " this machine: loopback, .localhost and .test stay]",
+        "--writes",
+    )
+    reset: str = declared(
+        "",
+        "Faults",
+        "Run this shell command before each run, to put the world back; one run at a time.",
+        metavar="COMMAND",
+    )
+    confirmed: bool = declared(
+        False, "Faults", "With --writes real: carry them out beyond this machine, too.", "--yes"
+    )
+    replay: bool | None = declared(
+        None,
+        "Faults",
+        "Replay the clean run's model replies up to the fault.  [default: if the model is not on this"
+        " machine]",
+        "--replay/--no-replay",
+    )
+    price: str | None = declared(
+        None,
+        "Limits",
+        "US dollars per million tokens of input and output, for models without a price in PRICES.",
+        metavar="'IN OUT'",
+    )
+    workers: int | None = declared(
+        None,
+        "Limits",
+        "Run this many agents at once, waiting ones apart.  [default: one per processor]",
+        type=click.IntRange(1, 64),
+    )
+    patience: float | None = declared(
+        None,
+        "Limits",
+        "Seconds until the gateway ends a hang. [default: three times the clean run, 20 to 65]",
+        type=click.FloatRange(5, 3600),
+    )
+    dry_run: bool = declared(False, "Other", "Make the clean runs, print the plan, and ask nothing.")
+    junit: Path | None = declared(
+        None, "Output", "Write a JUnit case per question to this file.", metavar="FILE"
+    )
+    keep: bool = declared(
+        False,
+        "Output",
+        f"Write {KEPT}: an experiment with these faults, which fails while a HARM or RISK is left.",
+    )
+    resume: str | None = declared(
+        None,
+        "Other",
+        "Continue this audit; its complete runs are kept. latest: the newest but for dry runs.",
+        metavar="ID",
+    )
+    json_file: Path | None = declared(
+        None, "Output", "Write the answers as one JSON object to this file.", "--json", metavar="FILE"
+    )
+
+    def options(self, questions: tuple[str, ...]) -> AuditOptions:
+        """Return how to ask these questions. Raises ``InputError``."""
+        return AuditOptions(
+            questions,
+            self.writes,
+            self.reads,
+            self.workers or os.cpu_count() or 2,
+            self.patience or 0.0,
+            dry_run=self.dry_run,
+            mode=self.mode,
+            reset=self.reset,
+            confirmed=self.confirmed,
+            replay=self.replay,
+            price=_price(self.price) if self.price else None,
+        )
 
 
 @click.command(
@@ -80,174 +184,17 @@ _TAPS = click.Choice(["auto", "namespace", "proxy"])
         "wirefault audit --scripted --dry-run -- ./my-agent",
     ),
 )
-@options(
-    option(
-        "--prompt", "text", metavar="TEXT", section="Agent", help=f"Replace {PROMPT} in COMMAND by this text."
-    ),
-    option(
-        "--scripted",
-        is_flag=True,
-        section="Agent",
-        help="Let the scripted model answer for OpenAI, Anthropic, Gemini and the like.",
-    ),
-    option(
-        "--tap",
-        type=_TAPS,
-        default="auto",
-        show_default=True,
-        section="Agent",
-        help="Intercept connections by a network namespace or by proxy variables.",
-    ),
-    option(
-        "--ask",
-        metavar="QUESTION",
-        multiple=True,
-        section="Faults",
-        help="Ask only this question. Repeatable. --list shows all.",
-    ),
-    option(
-        "--all", "every", is_flag=True, section="Faults", help="Ask all questions, not only the usual ones."
-    ),
-    option(
-        "--resume-command",
-        metavar="COMMAND",
-        default="",
-        section="Agent",
-        help="Kill the agent after its writes, too, and resume it by this command.",
-    ),
-    option("--list", "listing", is_flag=True, section="Output", help="List the questions and exit."),
-    option(
-        "--write",
-        "declared",
-        metavar="CALL",
-        multiple=True,
-        section="Faults",
-        help="This call changes state, such as 'POST /search'. Repeatable.",
-    ),
-    option(
-        "--read",
-        "reads",
-        metavar="CALL",
-        multiple=True,
-        section="Faults",
-        help="This call changes nothing. Repeatable.",
-    ),
-    option(
-        "--writes",
-        "mode",
-        type=click.Choice(["real", "answer"]),
-        section="Faults",
-        help="Carry out writes in runs with faults, or answer for the server.  [default: answer if one"
-        " leaves this machine: loopback, .localhost and .test stay]",
-    ),
-    option(
-        "--reset",
-        metavar="COMMAND",
-        default="",
-        section="Faults",
-        help="Run this shell command before each run, to put the world back; one run at a time.",
-    ),
-    option(
-        "--yes",
-        is_flag=True,
-        section="Faults",
-        help="With --writes real: carry them out beyond this machine, too.",
-    ),
-    option(
-        "--replay/--no-replay",
-        "replay",
-        default=None,
-        section="Faults",
-        help="Replay the clean run's model replies up to the fault.  [default: if the model is not on this"
-        " machine]",
-    ),
-    option(
-        "--price",
-        metavar="'IN OUT'",
-        section="Limits",
-        help="US dollars per million tokens of input and output, for models without a price in PRICES.",
-    ),
-    option(
-        "--workers",
-        type=click.IntRange(1, 64),
-        section="Limits",
-        help="Run this many agents at once, waiting ones apart.  [default: one per processor]",
-    ),
-    option(
-        "--patience",
-        type=click.FloatRange(5, 3600),
-        section="Limits",
-        help="Seconds until the gateway ends a hang. [default: three times the clean run, 20 to 65]",
-    ),
-    option(
-        "--dry-run",
-        is_flag=True,
-        section="Other",
-        help="Make the clean runs, print the plan, and ask nothing.",
-    ),
-    option(
-        "--junit",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        section="Output",
-        help="Write a JUnit case per question to this file.",
-    ),
-    option(
-        "--keep",
-        is_flag=True,
-        section="Output",
-        help=f"Write {KEPT}: an experiment with these faults, which fails while a HARM or RISK is left.",
-    ),
-    accept_option,
-    option(
-        "--resume",
-        metavar="ID",
-        section="Other",
-        help="Continue this audit; its complete runs are kept. latest: the newest but for dry runs.",
-    ),
-    fail_on_option,
-    setting_options,
-    out_option,
-    option(
-        "--json",
-        "json_file",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        section="Output",
-        help="Write the answers as one JSON object to this file.",
-    ),
-    toxiproxy_option,
-)
+@takes(own=AuditChoices, how=part_of(RunOptions, "fail_on out toxiproxy"))
+@accept_option
+@setting_options
 @click.argument("wiring_file", required=False, type=click.Path(path_type=Path))
 def audit_command(
     program: tuple[str, ...],
     wiring_file: Path | None,
-    text: str | None,
-    scripted: bool,
-    tap: str,
-    ask: tuple[str, ...],
-    every: bool,
-    resume_command: str,
-    listing: bool,
-    mode: WritesMode | None,
-    declared: tuple[str, ...],
-    reads: tuple[str, ...],
-    reset: str,
-    yes: bool,
-    replay: bool | None,
-    price: str | None,
-    workers: int | None,
-    patience: float | None,
-    dry_run: bool,
-    junit: Path | None,
-    keep: bool,
+    own: AuditChoices,
+    how: RunOptions,
     accept: tuple[str, ...],
-    resume: str | None,
     settings: Mapping[str, str],
-    out: Path | None,
-    json_file: Path | None,
-    fail_on: FailOn,
-    toxiproxy: str,
 ) -> None:
     """Ask what an agent does when each of its calls fails, and report what harms.
 
@@ -255,58 +202,49 @@ def audit_command(
     the run is compared with the clean ones. A wiring (WIRING_FILE) replaces the command. Exit codes: 0
     nothing found, 1 a finding (see --fail-on), 2 nothing could be asked or an answer is unknown.
     """
-    if listing:
+    if own.listing:
         _list_questions()
         return
-    for name, file in (("--json", json_file), ("--junit", junit)):
+    for name, file in (("--json", own.json_file), ("--junit", own.junit)):
         if file is not None and not file.absolute().parent.is_dir():
             raise InputError(f"{name} {file}: no such folder")
     accepted = Acceptance.read(accept, today())
-    if accept and not keep:
+    if accept and not own.keep:
         raise InputError("--accept: needs --keep, whose experiment it is for")
-    if keep:
+    if own.keep:
         check_free("--keep", KEPT, KEPT_WIRING)
-    environ = environ_below(out)
-    if resume is not None:
+    environ = environ_below(how.out)
+    if own.resume is not None:
         if program or wiring_file is not None:
             raise InputError("--resume: the audit has its command already: leave it out")
         if settings:
             raise InputError("--resume: the audit has its settings already: leave them out")
         logs = logs_in(environ)
-        saved = load_saved(logs, (resume == LATEST and latest_audit(logs)) or resume, environ)
+        saved = load_saved(logs, (own.resume == LATEST and latest_audit(logs)) or own.resume, environ)
         saved.require_own_plan("--resume", with_code=True)
-        how = load_options(saved)
-        how = structs.replace(how, workers=workers or how.workers, dry_run=dry_run, reset=reset)
-        how.save(saved)  # a dry run becomes an audit
+        options = load_options(saved)
+        options = structs.replace(
+            options, workers=own.workers or options.workers, dry_run=own.dry_run, reset=own.reset
+        )
+        options.save(saved)  # a dry run becomes an audit
         saved.forget_end()
     else:
-        wiring, prompt = _wiring(program, wiring_file, text, tap, scripted=scripted)
-        wiring = _with_resume(wiring, resume_command)
-        how = AuditOptions(
-            _questions(ask, every=every, resumable=_has_resume(wiring)),
-            declared,
-            reads,
-            workers or os.cpu_count() or 2,
-            patience or 0.0,
-            dry_run=dry_run,
-            mode=mode,
-            reset=reset,
-            confirmed=yes,
-            replay=replay,
-            price=_price(price) if price else None,
-        )
+        wiring, prompt = _wiring(program, wiring_file, own)
+        wiring = _with_resume(wiring, own.resume_command)
+        options = own.options(_questions(own.ask, every=own.every, resumable=_has_resume(wiring)))
         title = f"audit of {shlex.join(program) or wiring_file}"
         saved = save(
             _plan(title, wiring, prompt, settings, environ, from_file=wiring_file is not None), new_run_id()
         )
-        how.save(saved)
+        options.save(saved)
         print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
-    choice = choose_toxiproxy(toxiproxy, saved.plan.configuration.environ)
-    result = run_audit(saved, how, choice, print_to_stderr, _Console(listed=dry_run))
-    code = _show(result, how, json_file, fail_on)
-    if junit is not None:
-        junit.write_text(audit_junit(result, fail_on), encoding="utf-8")
-    if keep and result.answers:
+    choice = choose_toxiproxy(how.toxiproxy, saved.plan.configuration.environ)
+    result = run_audit(saved, options, choice, print_to_stderr, _Console(listed=own.dry_run))
+    fail_on = how.fail_on or "none"
+    code = _show(result, options, own.json_file, fail_on)
+    if own.junit is not None:
+        own.junit.write_text(audit_junit(result, fail_on), encoding="utf-8")
+    if own.keep and result.answers:
         try:
             keep_audit(result, accepted)
         except InputError as error:  # the audit's own exit code says what it found
@@ -418,9 +356,8 @@ def _questions(names: Sequence[str], *, every: bool, resumable: bool) -> tuple[s
     return tuple(q.name for q in QUESTIONS.values() if (resumable if q.needs_resume else q.default or every))
 
 
-def _wiring(
-    program: tuple[str, ...], file: Path | None, text: str | None, tap: str, *, scripted: bool
-) -> tuple[Wiring, Prompt]:
+def _wiring(program: tuple[str, ...], file: Path | None, own: AuditChoices) -> tuple[Wiring, Prompt]:
+    text = own.text
     if bool(program) == (file is not None):
         raise InputError("name a command after --, or a wiring file")
     if file is not None:
@@ -436,11 +373,11 @@ def _wiring(
     if program[0] and (problem := program_problem(program[0], Path(), os.environ)):
         raise InputError(problem)
     in_command = any(PROMPT in word for word in program)
-    intercept: dict[str, Any] = {"tap": tap} if tap != "auto" else {}
-    intercept |= {"models": "scripted"} if scripted else {}
     way = {} if in_command else {"prompt": "stdin" if text else "none"}
     subject = {"command": list(program), "folder": ".", **way}
-    wiring = build_wiring(SpecFile("wirefault audit", {"intercept": intercept, "subject": subject}), Path())
+    wiring = build_wiring(
+        SpecFile("wirefault audit", {"intercept": own.intercept, "subject": subject}), Path()
+    )
     if in_command and not text:
         raise InputError(f"{PROMPT} in the command: give --prompt TEXT")
     return replace(wiring, arguments=(AUDIT, "--", *program)), Prompt("clean", text or shlex.join(program))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import click
 
@@ -13,17 +12,10 @@ from wirefault.cli.help import Command, option
 from wirefault.cli.options import (
     PromptsOptions,
     RunOptions,
-    charts_option,
     environ_below,
-    json_option,
-    options,
-    out_option,
-    playbooks_option,
-    prompts_options,
+    part_of,
     setting_options,
-    subject_option,
-    toxiproxy_option,
-    workers_option,
+    takes,
 )
 from wirefault.cli.own_lab import run_in_own_lab
 from wirefault.report.terminal import plain_console
@@ -48,28 +40,21 @@ duel_option = option(
     ),
     examples=("wirefault demo", "wirefault demo --faults lost-replies --toxic-prob 0 --error-prob 0"),
 )
-@options(
-    prompts_options, subject_option, playbooks_option, setting_options, workers_option, out_option,
-    charts_option(True), duel_option, json_option, toxiproxy_option,
-)  # fmt: skip
-def demo_command(
-    file: Path | None,
-    texts: tuple[str, ...],
-    only: tuple[str, ...],
-    match: str,
-    duel: bool,
-    settings: Mapping[str, str],
-    **chosen: Any,
-) -> None:
+@takes(
+    prompts=PromptsOptions,
+    how=part_of(RunOptions, "subject playbooks workers out charts as_json toxiproxy", charts=True),
+)
+@setting_options
+@duel_option
+def demo_command(prompts: PromptsOptions, how: RunOptions, settings: Mapping[str, str], duel: bool) -> None:
     """Start the lab, send the prompts through it under chaos, and show what happened.
 
     With the sample prompts and the scripted model it ends with a duel: the lab's agent as it ships and a
     careless one under the same faults.
     """
-    how = RunOptions(fail_on=None, **chosen)
-    prompts = PromptsOptions(file, texts, only, match)
-    completed = run_in_own_lab(lab_wiring(), prompts, settings, how)
-    code, is_sample = completed.code, not (file or texts or only or match or how.subject or how.playbooks)
+    completed = run_in_own_lab(lab_wiring(), prompts, settings, replace(how, fail_on=None))
+    code = completed.code
+    is_sample = prompts == PromptsOptions() and not (how.subject or how.playbooks)
     scripted = completed.saved.plan.configuration.settings.model == "scripted"
     if duel and is_sample and scripted and code == 0 and not how.as_json:
         from wirefault.cli.duel import run_duel

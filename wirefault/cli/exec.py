@@ -8,7 +8,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +16,15 @@ import click
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from wirefault.cli.help import Command, option
+from wirefault.cli.help import Command
 from wirefault.cli.options import (
+    InterceptOptions,
     PromptsOptions,
     RunOptions,
-    charts_option,
-    fail_on_option,
-    options,
-    out_option,
-    playbooks_option,
+    declared,
+    part_of,
     setting_options,
-    toxiproxy_option,
+    takes,
 )
 from wirefault.cli.own_lab import CompletedRun, run_in_own_lab
 from wirefault.cli.results import show_page, show_resume
@@ -43,7 +41,6 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.judging.account import nothing_known
-from wirefault.judging.ending import FailOn
 from wirefault.judging.usage import LinkCalls, calls_by_link
 from wirefault.report.next_command import print_why
 from wirefault.report.reproduce import EXEC, EXEC_DEFAULTS
@@ -55,8 +52,50 @@ from wirefault.wiring.spec_file import SpecFile
 from wirefault.wiring.subject_spec import PROMPT, CommandSpec
 from wirefault.wiring.wiring import Wiring, build_wiring, recorded_wiring
 
-_TAPS = click.Choice(["auto", "namespace", "proxy"])
-_PATH = click.Path(path_type=Path)
+
+@dataclass(frozen=True)
+class ExecChoices(InterceptOptions):
+    """What to intercept, and what to write."""
+
+    only: tuple[str, ...] = declared((), "Agent", "Intercept only this host. Repeatable.", metavar="HOST")
+    passed: tuple[str, ...] = declared(
+        (), "Agent", "Never intercept this host. Repeatable.", "--pass", metavar="HOST"
+    )
+    refuse: tuple[str, ...] = declared((), "Agent", "Refuse this host. Repeatable.", metavar="HOST")
+    offline: bool = declared(False, "Agent", "Allow connections only to this machine and wired links.")
+    record: Path | None = declared(
+        None, "Output", "Write the observed wiring to this file, for wirefault run."
+    )
+    json_file: Path | None = declared(
+        None, "Output", "Write the summary as one JSON object to this file.", "--json", metavar="FILE"
+    )
+
+    @property
+    def intercept(self) -> dict[str, Any]:
+        hosts = {"only": self.only, "pass": self.passed, "refuse": self.refuse}
+        offline = {"offline": True} if self.offline else {}
+        return super().intercept | offline | {key: list(each) for key, each in hosts.items() if each}
+
+    @property
+    def words(self) -> list[str]:
+        """Of the command line that gives ``intercept`` again."""
+        words = [
+            f"--{key}={host}" for key in ("only", "pass", "refuse") for host in self.intercept.get(key, ())
+        ]
+        words += [f"--tap={self.tap}"] if self.tap != "auto" else []
+        return words + [
+            flag for flag, on in (("--offline", self.offline), ("--scripted", self.scripted)) if on
+        ]
+
+    def check_files(self) -> None:
+        """Raise ``InputError`` for files that cannot be written."""
+        if self.record is not None and self.record.exists():
+            raise InputError(f"--record {self.record}: already exists; name another file, or remove it")
+        for name, file in (("--record", self.record), ("--json", self.json_file)):
+            if file is not None and str(file).startswith("-"):
+                raise InputError(f"{name}: needs a file, not {str(file)!r}")
+            if file is not None and not file.absolute().parent.is_dir():
+                raise InputError(f"{name} {file}: no such folder")
 
 
 @click.command(
@@ -68,88 +107,18 @@ _PATH = click.Path(path_type=Path)
         'wirefault exec --scripted --prompt "Order two mugs" -- ./my-agent {prompt}',
     ),
 )
-@options(
-    option(
-        "--prompt",
-        "texts",
-        metavar="TEXT",
-        multiple=True,
-        section="Agent",
-        help=f"Run it for this prompt: {PROMPT} in COMMAND, or its standard input. Repeatable.",
-    ),
-    option("--prompts", "file", type=_PATH, section="Agent", help="Run it for each prompt of this file."),
-    option(
-        "--scripted",
-        is_flag=True,
-        section="Agent",
-        help="Let the scripted model answer for OpenAI, Anthropic, Gemini and the like.",
-    ),
-    option(
-        "--tap",
-        type=_TAPS,
-        default="auto",
-        show_default=True,
-        section="Agent",
-        help="Intercept connections by a network namespace or by proxy variables; auto: by a namespace where"
-        " possible.",
-    ),
-    option(
-        "--only", metavar="HOST", multiple=True, section="Agent", help="Intercept only this host. Repeatable."
-    ),
-    option(
-        "--pass",
-        "passed",
-        metavar="HOST",
-        multiple=True,
-        section="Agent",
-        help="Never intercept this host. Repeatable.",
-    ),
-    option("--refuse", metavar="HOST", multiple=True, section="Agent", help="Refuse this host. Repeatable."),
-    option(
-        "--offline",
-        is_flag=True,
-        section="Agent",
-        help="Allow connections only to this machine and wired links.",
-    ),
-    playbooks_option,
-    setting_options,
-    option(
-        "--record",
-        type=_PATH,
-        section="Output",
-        help="Write the observed wiring to this file, for wirefault run.",
-    ),
-    out_option,
-    charts_option(False),
-    fail_on_option,
-    option(
-        "--json",
-        "json_file",
-        type=_PATH,
-        metavar="FILE",
-        section="Output",
-        help="Write the summary as one JSON object to this file.",
-    ),
-    toxiproxy_option,
+@takes(
+    prompts=part_of(PromptsOptions, "texts file"),
+    own=ExecChoices,
+    how=part_of(RunOptions, "playbooks out charts fail_on toxiproxy", charts=False),
 )
+@setting_options
 @click.argument("command", nargs=-1, required=True)
 def exec_command(
-    tap: str,
-    only: tuple[str, ...],
-    passed: tuple[str, ...],
-    refuse: tuple[str, ...],
-    offline: bool,
-    scripted: bool,
-    record: Path | None,
-    texts: tuple[str, ...],
-    file: Path | None,
     command: tuple[str, ...],
-    toxiproxy: str,
-    out: Path | None,
-    charts: bool,
-    playbooks: Path | None,
-    json_file: Path | None,
-    fail_on: FailOn,
+    prompts: PromptsOptions,
+    own: ExecChoices,
+    how: RunOptions,
     settings: Mapping[str, str],
 ) -> None:
     """Run a command unchanged, break the links it uses, and show what it did about it.
@@ -160,38 +129,19 @@ def exec_command(
     finding (see --fail-on), 2 no fault is known to have been injected. COMMAND's own exit code is shown; it
     is not a finding.
     """
-    if record is not None and record.exists():
-        raise InputError(f"--record {record}: already exists; name another file, or remove it")
-    for name, file_to_write in (("--record", record), ("--json", json_file)):
-        if file_to_write is not None and str(file_to_write).startswith("-"):
-            raise InputError(f"{name}: needs a file, not {str(file_to_write)!r}")
-        if file_to_write is not None and not file_to_write.absolute().parent.is_dir():
-            raise InputError(f"{name} {file_to_write}: no such folder")
+    own.check_files()
     if command[0] and (problem := program_problem(command[0], Path(), os.environ)):
         raise InputError(problem)
-    has_prompts = bool(texts or file)
-    intercept: dict[str, Any] = {"tap": tap, "offline": offline, "models": "scripted" if scripted else "own"}
-    intercept |= {"only": list(only), "pass": list(passed), "refuse": list(refuse)}
-    intercept = {key: value for key, value in intercept.items() if value not in (False, [], "auto", "own")}
-    wiring = _wiring(intercept, command, has_prompts=has_prompts)
-    words = [f"--{key}={host}" for key in ("only", "pass", "refuse") for host in intercept.get(key, ())]
-    words += [f"--tap={tap}"] if tap != "auto" else []
-    words += [flag for flag, on in (("--offline", offline), ("--scripted", scripted)) if on]
-    words += [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
+    texts, file = prompts.texts, prompts.file
+    named = prompts if texts or file else None
+    wiring = _wiring(own.intercept, command, has_prompts=named is not None)
+    words = own.words + [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
     wiring = replace(wiring, arguments=(EXEC, *words, "--", *command))
-    prompts = PromptsOptions(file, texts if has_prompts else (shlex.join(command),), (), "")
-    alone = file is None and len(texts) < 2
-    how = RunOptions(
-        toxiproxy=toxiproxy,
-        out=out,
-        as_is=alone,
-        on_stderr=True,
-        charts=charts,
-        playbooks=playbooks,
-        fail_on=fail_on,
+    how = replace(how, as_is=file is None and len(texts) < 2, on_stderr=True)
+    completed = run_in_own_lab(
+        wiring, named or PromptsOptions((shlex.join(command),)), {**EXEC_DEFAULTS, **settings}, how
     )
-    completed = run_in_own_lab(wiring, prompts, {**EXEC_DEFAULTS, **settings}, how)
-    sys.exit(_show(completed, wiring, intercept, record, json_file, prompts if has_prompts else None))
+    sys.exit(_show(completed, wiring, own, named))
 
 
 def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: bool) -> Wiring:
@@ -204,9 +154,7 @@ def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: b
 def _show(
     completed: CompletedRun,
     wiring: Wiring,
-    intercept: dict[str, Any],
-    record: Path | None,
-    json_file: Path | None,
+    own: ExecChoices,
     prompts: PromptsOptions | None,
 ) -> int:
     """Show the servers called, write the observed wiring, and return the exit code."""
@@ -227,11 +175,11 @@ def _show(
     missed |= dict.fromkeys(_exits(events))
     hint = _MORE_FAULTS if rows and nothing_known(summary.faults, summary.settings) else ""
     plain_console(stderr=True).print(_calls_table(rows, missed, hint))
-    if json_file is not None:
-        _write(json_file, "--json", json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
-    if record is not None:
+    if own.json_file is not None:
+        _write(own.json_file, "--json", json.dumps(summary.as_json(), ensure_ascii=False) + "\n")
+    if own.record is not None:
         assert isinstance(wiring.subject, CommandSpec)
-        _write_wiring(record, events, intercept, wiring.subject, prompts)
+        _write_wiring(own.record, events, own.intercept, wiring.subject, prompts)
     show_page(completed.saved, completed.recording)
     print_why(plain_console(stderr=True), summary, arm.logs)
     show_resume(plain_console(stderr=True), completed.saved)

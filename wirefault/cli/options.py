@@ -1,13 +1,14 @@
-"""Options that several commands share: settings, prompts, and how to run and report."""
+"""Options that several commands share, each declared once as a field of a dataclass; settings; ``--set``."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 import click
 from click.core import ParameterSource
@@ -16,7 +17,7 @@ from click.shell_completion import CompletionItem
 from wirefault.cli.help import SETTINGS, option
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.lab_folder import logs_folder, output_folder
-from wirefault.judging.ending import FAIL_ON, FailOn
+from wirefault.judging.ending import FailOn
 from wirefault.judging.oracle.expect import expect_check
 from wirefault.settings.settings import SETTABLE, Settings, example_values
 from wirefault.wiring.links import Links
@@ -29,47 +30,200 @@ from wirefault.wiring.prompts import (
 )
 
 MAX_WORKERS = 64
-_PATH = click.Path(path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def declared(default: Any, section: str, text: str, *names: str, **attributes: Any) -> Any:
+    """Return a field of a dataclass that is an option: of these names, or else of the field's name.
+
+    ``text``: its help; ``attributes``: others of ``click.option`` than those that follow from the field.
+    """
+    return field(default=default, metadata={"names": names, "section": section, "help": text, **attributes})
+
+
+class Part(NamedTuple):
+    """Options of a dataclass."""
+
+    kind: type[Any]
+    names: Sequence[str]
+    """Of their fields."""
+    defaults: Mapping[str, Any]
+    """Of a command that has others."""
+
+
+def part_of(kind: type[Any], names: str = "", **defaults: Any) -> Part:
+    """Return the options of these fields of a dataclass, by default of all."""
+    return Part(kind, names.split() or [each.name for each in fields(kind) if each.metadata], defaults)
+
+
+def takes(**parts: type[Any] | Part) -> Decorator:
+    """Add the options of these dataclasses; the command gets an instance of each, by the parameter's name."""
+    chosen = {name: part if isinstance(part, Part) else part_of(part) for name, part in parts.items()}
+    added = {
+        name: option_of(part.kind, name, part.defaults) for part in chosen.values() for name in part.names
+    }
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def with_parts(*arguments: Any, **values: Any) -> Any:
+            made = {
+                parameter: part.kind(**{name: values[name] for name in part.names})
+                for parameter, part in chosen.items()
+            }
+            others = {name: value for name, value in values.items() if name not in added}
+            return command(*arguments, **made, **others)
+
+        return options(*added.values())(with_parts)
+
+    return decorated
+
+
+def option_of(kind: type[Any], name: str, defaults: Mapping[str, Any] | None = None) -> Decorator:
+    """Return the option of a dataclass's field."""
+    [declaration] = [each for each in fields(kind) if each.name == name]
+    attributes = dict(declaration.metadata)
+    names = attributes.pop("names") or (f"--{name.replace('_', '-')}",)
+    attributes = _of_type(get_type_hints(kind)[name]) | attributes
+    if any("/" in each for each in names):
+        attributes.pop("is_flag")
+    if (default := (defaults or {}).get(name, declaration.default)) is not None:
+        attributes |= {
+            "default": default,
+            "show_default": "is_flag" not in attributes and default not in ((), ""),
+        }
+    return option(*names, name, **attributes)
+
+
+def _of_type(hint: Any) -> dict[str, Any]:
+    """Return the attributes of ``click.option`` that follow from a field's type."""
+    if get_origin(hint) in (Union, UnionType):
+        [hint] = [each for each in get_args(hint) if each is not NoneType]
+    if hint is bool:
+        return {"is_flag": True}
+    if get_origin(hint) is tuple:
+        return {"multiple": True}
+    if get_origin(hint) is Literal:
+        return {"type": click.Choice(get_args(hint))}
+    return {"type": click.Path(path_type=Path) if hint is Path else hint}
+
+
+def options(*decorators: Decorator) -> Decorator:
+    """Add all of these options, in this order."""
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorated
+
+
+def _checked_workers(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if value != "auto" and not (value.isdecimal() and 1 <= int(value) <= MAX_WORKERS):
+        raise click.BadParameter(f"must be auto or 1 to {MAX_WORKERS}, not {value}")
+    return value
 
 
 @dataclass(frozen=True)
 class RunOptions:
     """How to run and what to report."""
 
-    toxiproxy: str = "auto"
-    out: Path | None = None
-    as_json: bool = False
+    toxiproxy: str = declared("auto", "Other", "Use this Toxiproxy: auto, embedded, or a server's URL.")
+    out: Path | None = declared(
+        None, "Output", "Keep state/ and logs/ in this folder.  [default: . in a lab, else .wirefault]"
+    )
+    as_json: bool = declared(False, "Output", "Print one JSON object.", "--json")
+    workers: str = declared(
+        "1",
+        "Limits",
+        "Run this many episodes side by side; auto: one per processor where the wiring allows it.",
+        callback=_checked_workers,
+    )
+    fail_on: FailOn | None = declared(  # None: it only shows
+        "risky",
+        "Output",
+        "Exit with 1 if a finding is at least this severe; none: never because of a finding.",
+    )
+    # of an experiment
+    filters: tuple[str, ...] = declared(
+        (),
+        "Other",
+        "Select experiments by title or tag; * matches any part. Repeatable.",
+        "--filter",
+        metavar="PATTERN",
+    )
+    recursive: bool = declared(
+        False, "Other", "Search folders below DIR, too; prompts and wiring files are skipped."
+    )
+    engine: Literal["local", "ray"] = declared(
+        "local", "Other", "Run episodes on this machine, or on a Ray cluster."
+    )
+    retry_invalid: int = declared(
+        0,
+        "Limits",
+        "Repeat episodes in which the lab failed, up to this often; both are reported.",
+        type=click.IntRange(0, 100),
+    )
+    fail_fast: bool = declared(False, "Limits", "Stop after the first experiment that does not hold.")
+    verbose: bool = declared(False, "Output", "Show each arm's run as it happens.", "--verbose", "-v")
+    output: Path | None = declared(None, "Output", "Write what --json prints to this file.")
+    tags: tuple[str, ...] = declared(
+        (),
+        "Output",
+        "Add this tag to the recordings; wirefault runs trend --tag shows them over time. Repeatable.",
+        "--tag",
+        metavar="TAG",
+    )
+    junit: Path | None = declared(None, "Output", "Write the verdicts to this file as JUnit XML.")
+    reports: Path | None = declared(
+        None,
+        "Output",
+        "Write what a pipeline keeps into this folder: junit.xml, verdict.json, summary.md, a page and a"
+        " bundle of each experiment.",
+        metavar="FOLDER",
+    )
+    # of a wiring
+    subject: str | None = declared(
+        None,
+        "Agent",
+        "Test this agent: lab (the lab's own), a name from an installed package, or a function of a module,"
+        " also of a module in this folder.  [default: the wiring's]",
+        metavar="NAME|MODULE:FACTORY",
+    )
+    playbooks: Path | None = declared(
+        None,
+        "Agent",
+        "Let the scripted model answer by this file's playbooks before the shipped ones. [PLAYBOOKS]",
+    )
+    charts: bool | None = declared(  # None: if they can be drawn
+        None, "Output", "Draw the run's charts.", "--charts/--no-charts"
+    )
+    # no options
+    changes: dict[str, Any] = field(default_factory=dict)  # to an experiment
     as_is: bool = False  # the subject has this process's input
     on_stderr: bool = False  # the console, since standard output is the subject's
-    workers: str = "1"
-    # of an experiment
-    changes: dict[str, Any] = field(default_factory=dict)
-    engine: str = "local"
-    verbose: bool = False
-    fail_fast: bool = False
-    retry_invalid: int = 0
-    filters: tuple[str, ...] = ()
-    recursive: bool = False
-    junit: Path | None = None
-    output: Path | None = None
-    reports: Path | None = None
-    tags: tuple[str, ...] = ()
-    # of a wiring
-    subject: str | None = None
-    playbooks: Path | None = None  # of the scripted model, before the shipped ones
-    charts: bool | None = None  # None: if they can be drawn
-    fail_on: FailOn | None = "risky"  # None: it only shows
+
+
+def _only() -> Any:
+    return declared(
+        (),
+        "Agent",
+        "Send only the prompt with this id, or the ids that a pattern with * matches, or the Nth prompt; its"
+        " faults and its number stay. Repeatable.",
+        metavar="ID|N",
+    )
 
 
 @dataclass(frozen=True)
 class PromptsOptions:
     """The prompts named on the command line: ``texts``, or all or some prompts of a file."""
 
-    file: Path | None
-    texts: tuple[str, ...]
-    only: tuple[str, ...]
-    match: str
+    texts: tuple[str, ...] = declared(
+        (), "Agent", "Send this prompt. Repeatable.", "--prompt", metavar="TEXT"
+    )
+    file: Path | None = declared(None, "Agent", "Send the prompts of this file. [PROMPTS_FILE]", "--prompts")
+    only: tuple[str, ...] = _only()
+    match: str = declared("", "Agent", "Send only prompts that contain TEXT.", metavar="TEXT")
 
     def load(self, default: Path, links: Links) -> Prompts:
         """Load the prompts, from the ``default`` file if none is named. Raises ``PromptsError``.
@@ -85,154 +239,85 @@ class PromptsOptions:
         return prompts_from_texts(self.texts)
 
 
-prompt_option = option(
-    "--prompt", "texts", metavar="TEXT", multiple=True, section="Agent", help="Send this prompt. Repeatable."
-)
-prompts_option = option(
-    "--prompts", "file", type=_PATH, section="Agent", help="Send the prompts of this file. [PROMPTS_FILE]"
-)
-only_option = option(
-    "--only",
-    metavar="ID|N",
-    multiple=True,
-    section="Agent",
-    help="Send only the prompt with this id, or the ids that a pattern with * matches, or the Nth prompt; its"
-    " faults and its number stay. Repeatable.",
-)
-match_option = option(
-    "--match", metavar="TEXT", default="", section="Agent", help="Send only prompts that contain TEXT."
-)
-playbooks_option = option(
-    "--playbooks",
-    type=_PATH,
-    section="Agent",
-    help="Let the scripted model answer by this file's playbooks before the shipped ones. [PLAYBOOKS]",
-)
-subject_option = option(
-    "--subject",
-    metavar="NAME|MODULE:FACTORY",
-    section="Agent",
-    help="Test this agent: lab (the lab's own), a name from an installed package, or a function of a module,"
-    " also of a module in this folder.  [default: the wiring's]",
-)
-toxiproxy_option = option(
-    "--toxiproxy",
-    default="auto",
-    show_default=True,
-    section="Other",
-    help="Use this Toxiproxy: auto, embedded, or a server's URL.",
-)
-out_option = option(
-    "--out",
-    type=_PATH,
-    section="Output",
-    help="Keep state/ and logs/ in this folder.  [default: . in a lab, else .wirefault]",
-)
+@dataclass(frozen=True)
+class InterceptOptions:
+    """How the connections of a command are intercepted."""
+
+    scripted: bool = declared(
+        False, "Agent", "Let the scripted model answer for OpenAI, Anthropic, Gemini and the like."
+    )
+    tap: Literal["auto", "namespace", "proxy"] = declared(
+        "auto",
+        "Agent",
+        "Intercept connections by a network namespace or by proxy variables; auto: by a namespace where"
+        " possible.",
+    )
+
+    @property
+    def intercept(self) -> dict[str, Any]:
+        """As a wiring says it."""
+        tap = {"tap": self.tap} if self.tap != "auto" else {}
+        return tap | ({"models": "scripted"} if self.scripted else {})
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """What the command line changes in an experiment."""
+
+    only: tuple[str, ...] = _only()
+    repeats: int | None = declared(None, "Limits", "Run each prompt this often.  [default: the experiment's]")
+    until_decided: bool = declared(
+        False,
+        "Limits",
+        "Repeat the prompts until sequential tests decide the claims, or a limit is reached.",
+    )
+    max_episodes: int | None = declared(
+        None,
+        "Limits",
+        "With --until-decided: the most episodes of an arm.  [1000]",
+        type=click.IntRange(min=1),
+    )
+    max_time: str | None = declared(
+        None, "Limits", "Begin no episode after this time, such as 10min.", metavar="TIME"
+    )
+    max_cost: float | None = declared(
+        None,
+        "Limits",
+        "Begin no episode once this is spent; needs `prices`.",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="USD",
+    )
+
+    def changes(self, settings: Mapping[str, str]) -> dict[str, Any]:
+        """Return the changes, with these settings, by the experiment's keys. Raises ``InputError``."""
+        if "faults" in settings:
+            raise InputError(
+                "--faults: an experiment names its faults in `method`; change them there, or run its wiring"
+                " without a hypothesis: wirefault run WIRING --faults NAME"
+            )
+        if (seed := settings.get("seed")) is not None and not seed.lstrip("-").isdecimal():
+            raise InputError(f"--seed {seed!r} is not a valid integer")
+        limits = {"episodes": self.max_episodes, "time": self.max_time, "cost": self.max_cost}
+        changes = {
+            "seed": None if seed is None else int(seed),
+            "repeats": self.repeats,
+            "settings": {name: text for name, text in settings.items() if name != "seed"} or None,
+            "only": list(self.only) or None,
+            "until_decided": self.until_decided or None,
+            "limits": {name: value for name, value in limits.items() if value is not None} or None,
+        }
+        return {key: value for key, value in changes.items() if value is not None}
+
+
 recorded_out_option = option(
     "--out",
-    type=_PATH,
+    type=click.Path(path_type=Path),
     help="Read logs/ of this folder, or of its .wirefault/.  [default: .]",
 )
 recorded_json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-fail_on_option = option(
-    "--fail-on",
-    type=click.Choice(FAIL_ON),
-    default="risky",
-    show_default=True,
-    section="Output",
-    help="Exit with 1 if a finding is at least this severe; none: never because of a finding.",
-)
-json_option = option("--json", "as_json", is_flag=True, section="Output", help="Print one JSON object.")
-engine_option = option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
-    section="Other",
-    help="Run episodes on this machine, or on a Ray cluster.",
-)
-verbose_option = option(
-    "--verbose", "-v", is_flag=True, section="Output", help="Show each arm's run as it happens."
-)
-retry_invalid_option = option(
-    "--retry-invalid",
-    type=click.IntRange(0, 100),
-    default=0,
-    show_default=True,
-    section="Limits",
-    help="Repeat episodes in which the lab failed, up to this often; both are reported.",
-)
-filter_option = option(
-    "--filter",
-    "filters",
-    metavar="PATTERN",
-    multiple=True,
-    section="Other",
-    help="Select experiments by title or tag; * matches any part. Repeatable.",
-)
-repeats_option = option(
-    "--repeats", type=int, section="Limits", help="Run each prompt this often.  [default: the experiment's]"
-)
-until_decided_option = option(
-    "--until-decided",
-    is_flag=True,
-    section="Limits",
-    help="Repeat the prompts until sequential tests decide the claims, or a limit is reached.",
-)
-max_episodes_option = option(
-    "--max-episodes",
-    type=click.IntRange(min=1),
-    section="Limits",
-    help="With --until-decided: the most episodes of an arm.  [1000]",
-)
-max_time_option = option(
-    "--max-time", metavar="TIME", section="Limits", help="Begin no episode after this time, such as 10min."
-)
-max_cost_option = option(
-    "--max-cost",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="USD",
-    section="Limits",
-    help="Begin no episode once this is spent; needs `prices`.",
-)
-
-
-def _checked_workers(context: click.Context, parameter: click.Parameter, value: str) -> str:
-    if value != "auto" and not (value.isdecimal() and 1 <= int(value) <= MAX_WORKERS):
-        raise click.BadParameter(f"must be auto or 1 to {MAX_WORKERS}, not {value}")
-    return value
-
-
-workers_option = option(
-    "--workers",
-    default="1",
-    show_default=True,
-    callback=_checked_workers,
-    section="Limits",
-    help="Run this many episodes side by side; auto: one per processor where the wiring allows it.",
-)
-
-
-def charts_option(default: bool | None) -> Decorator:
-    """Add ``--charts`` and ``--no-charts``."""
-    return option(
-        "--charts/--no-charts",
-        default=default,
-        show_default=default is not None,
-        section="Output",
-        help="Draw the run's charts.",
-    )
-
-
-def options(*decorators: Decorator) -> Decorator:
-    """Add all of these options, in this order."""
-
-    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return decorated
+out_option = option_of(RunOptions, "out")
+toxiproxy_option = option_of(RunOptions, "toxiproxy")
+fail_on_option = option_of(RunOptions, "fail_on")
 
 
 def environ_below(out: Path | None) -> dict[str, str]:
@@ -250,9 +335,6 @@ def environ_below(out: Path | None) -> dict[str, str]:
 
 def logs_in(environ: Mapping[str, str]) -> Path:
     return logs_folder(environ)
-
-
-prompts_options = options(prompt_option, prompts_option, only_option, match_option)
 
 
 def check_playbooks(environ: Mapping[str, str]) -> None:
@@ -337,44 +419,6 @@ _set_option = option(
     section="Other",
     help="Set a setting, or any other option of this command. Repeatable. --help-all shows all.",
 )
-
-
-def sequential_changes(
-    until_decided: bool, max_episodes: int | None, max_time: str | None, max_cost: float | None
-) -> dict[str, Any]:
-    """Return the changes to an experiment that make it run until its claims are decided."""
-    limits = {"episodes": max_episodes, "time": max_time, "cost": max_cost}
-    chosen = {name: value for name, value in limits.items() if value is not None}
-    changes: dict[str, Any] = {"until_decided": True} if until_decided else {}
-    return changes | ({"limits": chosen} if chosen else {})
-
-
-def experiment_changes(
-    settings: Mapping[str, str], repeats: int | None, only: Sequence[str]
-) -> dict[str, Any]:
-    """Return the command line's changes to an experiment, by key. Raises ``InputError``."""
-    values: dict[str, Any] = {
-        "seed": seed_in(settings),
-        "repeats": repeats,
-        "settings": {name: text for name, text in settings.items() if name != "seed"} or None,
-        "only": list(only) or None,
-    }
-    if "faults" in settings:
-        raise InputError(
-            "--faults: an experiment names its faults in `method`; change them there, or run its wiring"
-            " without a hypothesis: wirefault run WIRING --faults NAME"
-        )
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def seed_in(settings: Mapping[str, str]) -> int | None:
-    """Return the seed, if it is set. Raises ``InputError``."""
-    if (seed := settings.get("seed")) is None:
-        return None
-    try:
-        return int(seed)
-    except ValueError:
-        raise InputError(f"--seed {seed!r} is not a valid integer") from None
 
 
 def command_words(context: click.Context, *, except_: Sequence[str] = ()) -> list[str]:

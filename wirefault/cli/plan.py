@@ -12,19 +12,12 @@ import click
 from wirefault.cli.help import Command
 from wirefault.cli.options import (
     SET,
+    ChangeOptions,
     RunOptions,
     environ_below,
-    experiment_changes,
-    filter_option,
-    max_cost_option,
-    max_episodes_option,
-    max_time_option,
-    only_option,
-    options,
-    repeats_option,
-    sequential_changes,
+    part_of,
     setting_options,
-    until_decided_option,
+    takes,
 )
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment_file import (
@@ -47,10 +40,7 @@ from wirefault.report.terminal import plain_console
 @click.command(
     "plan",
     cls=Command,
-    brief=(
-        *("only", "filters", "seed", "repeats", SET),
-        *("until_decided", "max_episodes", "max_time", "max_cost"),
-    ),
+    brief=(*part_of(ChangeOptions).names, "filters", "seed", SET),
     examples=(
         "wirefault plan experiments/lost-replies.yaml",
         "wirefault plan experiments --filter quick --repeats 3",
@@ -59,34 +49,16 @@ from wirefault.report.terminal import plain_console
 @click.argument(
     "targets", metavar="FILE|DIR|MODULE:NAME...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@options(
-    only_option,
-    filter_option,
-    repeats_option,
-    until_decided_option,
-    max_episodes_option,
-    max_time_option,
-    max_cost_option,
-    setting_options,
-)
+@takes(change=ChangeOptions, how=part_of(RunOptions, "filters"))
+@setting_options
 def plan_command(
-    targets: tuple[Path, ...],
-    only: tuple[str, ...],
-    filters: tuple[str, ...],
-    repeats: int | None,
-    settings: Mapping[str, str],
-    until_decided: bool,
-    max_episodes: int | None,
-    max_time: str | None,
-    max_cost: float | None,
+    targets: tuple[Path, ...], change: ChangeOptions, how: RunOptions, settings: Mapping[str, str]
 ) -> None:
     """Show what experiments will run: arms, episodes, statements and the toxics drawn. Runs nothing.
 
     A target in Python is imported; what a file names, such as a function that judges, is only read.
     """
-    changes = experiment_changes(settings, repeats, only)
-    changes |= sequential_changes(until_decided, max_episodes, max_time, max_cost)
-    show_plans(plans_of(targets, RunOptions(changes=changes, filters=filters)))
+    show_plans(plans_of(targets, replace(how, changes=change.changes(settings))))
 
 
 def plans_of(targets: Iterable[Path], how: RunOptions) -> list[ExperimentPlan]:

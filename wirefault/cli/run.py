@@ -6,40 +6,23 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirefault.cli.help import CommandWithProgram, option
+from wirefault.cli.help import CommandWithProgram
 from wirefault.cli.options import (
     SET,
+    ChangeOptions,
     PromptsOptions,
     RunOptions,
-    charts_option,
-    engine_option,
-    experiment_changes,
-    fail_on_option,
-    filter_option,
+    declared,
     is_named,
-    json_option,
-    max_cost_option,
-    max_episodes_option,
-    max_time_option,
-    options,
-    out_option,
-    playbooks_option,
-    prompts_options,
-    repeats_option,
-    retry_invalid_option,
-    sequential_changes,
+    part_of,
     setting_options,
-    subject_option,
-    toxiproxy_option,
-    until_decided_option,
-    verbose_option,
-    workers_option,
+    takes,
 )
 from wirefault.core.errors import USAGE, InputError, UserError
 from wirefault.core.lab_folder import logs_folder
@@ -53,26 +36,6 @@ if TYPE_CHECKING:
 DEFAULT_WIRING = Path("wirefault.yaml")
 MAX_LEVEL = 100.0
 LEVEL_REPEATS = 10
-_SETTINGS = frozenset(SETTABLE)
-_OF_PROMPTS = frozenset({"file", "texts", "only", "match", "subject", "as_json"})
-_OF_LAB = frozenset({"toxiproxy", "out", "workers"})
-_OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
-# the parameters that each way of running accepts
-_TAKEN: Mapping[str, frozenset[str]] = {
-    "--resume": _OF_ARMS | {"resume", "targets", "fail_on"},
-    "--again": _OF_ARMS | {"again", "episodes", "arms", "targets", "fail_on"},
-    "--lab": _OF_PROMPTS | _SETTINGS | {"lab", "fail_on"},
-    "an experiment": _OF_ARMS
-    | _SETTINGS
-    | {"targets", "only", "repeats", "filters", "recursive", "levels", "dry_run"}
-    | {"fail_fast", "junit", "output", "reports", "tags"}
-    | {"until_decided", "max_episodes", "max_time", "max_cost"},
-    "a wiring": _OF_PROMPTS
-    | _OF_LAB
-    | _SETTINGS
-    | {"targets", "links", "program", "charts", "playbooks"}
-    | {"fail_on"},
-}
 
 
 def _levels(context: click.Context, parameter: click.Parameter, value: str | None) -> list[float]:
@@ -87,7 +50,62 @@ def _levels(context: click.Context, parameter: click.Parameter, value: str | Non
     return sorted(set(levels))
 
 
-_PATH = click.Path(path_type=Path)
+@dataclass(frozen=True)
+class RunChoices:
+    """Which of the ways of running, and the options of one of them alone."""
+
+    links: tuple[str, ...] = declared(
+        (),
+        "Agent",
+        "Add a link, or change the upstream of one; its address is in NAME_URL. Repeatable.",
+        "--link",
+        metavar="NAME=URL[,DIALECT]",
+    )
+    lab: bool = declared(False, "Agent", "Send the prompts through the lab that is up in this folder.")
+    levels: list[float] = declared(
+        None,
+        "Faults",
+        "Run an experiment with its fault probabilities multiplied by these factors, such as 0.1,0.5,1,2;"
+        " show the last level at which its hypothesis held and the first at which it deviated;"
+        f" {LEVEL_REPEATS} repeats by default.",
+        metavar="L,L,...",
+        type=str,
+        callback=_levels,
+    )
+    resume: str | None = declared(
+        None,
+        "Other",
+        "Resume an interrupted experiment; finished episodes are kept. Name its FILE, too, if another user"
+        " recorded it.",
+        metavar="ID|latest",
+    )
+    again: str | None = declared(
+        None, "Other", "Run a saved experiment again, with the same draws.", metavar="ID|latest"
+    )
+    episodes: tuple[str, ...] = declared(
+        (), "Other", "With --again: run only this episode. Repeatable.", "--episode", metavar="ID|N"
+    )
+    arms: tuple[str, ...] = declared(
+        (), "Other", "With --again: run only this arm and the controls. Repeatable.", "--arm", metavar="NAME"
+    )
+    dry_run: bool = declared(False, "Output", "Show the plan, as wirefault plan does; run nothing.")
+
+
+# the parameters that each way of running accepts
+_OF_LAB = frozenset({"toxiproxy", "out", "workers"})
+_OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
+_PROMPTS, _CHANGES = (frozenset(part_of(each).names) for each in (PromptsOptions, ChangeOptions))
+_OF_PROMPTS = _PROMPTS | {"subject", "as_json", "fail_on", *SETTABLE}
+_TAKEN: Mapping[str, frozenset[str]] = {
+    "--resume": _OF_ARMS | {"resume", "targets", "fail_on"},
+    "--again": _OF_ARMS | {"again", "episodes", "arms", "targets", "fail_on"},
+    "--lab": _OF_PROMPTS | {"lab"},
+    "an experiment": _OF_ARMS
+    | _CHANGES
+    | {"targets", "filters", "recursive", "levels", "dry_run", "fail_fast", "junit", "output", "reports"}
+    | {"tags", *SETTABLE},
+    "a wiring": _OF_PROMPTS | _OF_LAB | {"targets", "links", "program", "charts", "playbooks"},
+}
 
 
 @click.command(
@@ -106,117 +124,26 @@ _PATH = click.Path(path_type=Path)
         "wirefault run --again latest --episode 3",
     ),
 )
-@click.argument("targets", metavar="[FILE|DIR|MODULE:NAME]... [-- COMMAND]", nargs=-1, type=_PATH)
-@options(
-    prompts_options,
-    subject_option,
-    playbooks_option,
-    option(
-        "--link",
-        "links",
-        metavar="NAME=URL[,DIALECT]",
-        multiple=True,
-        section="Agent",
-        help="Add a link, or change the upstream of one; its address is in NAME_URL. Repeatable.",
-    ),
-    option(
-        "--lab",
-        is_flag=True,
-        section="Agent",
-        help="Send the prompts through the lab that is up in this folder.",
-    ),
-    setting_options,
-    option(
-        "--levels",
-        metavar="L,L,...",
-        callback=_levels,
-        section="Faults",
-        help="Run an experiment with its fault probabilities multiplied by these factors, such as"
-        " 0.1,0.5,1,2; show the last level at which its hypothesis held and the first at which it"
-        f" deviated; {LEVEL_REPEATS} repeats by default.",
-    ),
-    option(
-        "--resume",
-        metavar="ID|latest",
-        section="Other",
-        help="Resume an interrupted experiment; finished episodes are kept. Name its FILE, too, if"
-        " another user recorded it.",
-    ),
-    option(
-        "--again",
-        metavar="ID|latest",
-        section="Other",
-        help="Run a saved experiment again, with the same draws.",
-    ),
-    option(
-        "--episode",
-        "episodes",
-        metavar="ID|N",
-        multiple=True,
-        section="Other",
-        help="With --again: run only this episode. Repeatable.",
-    ),
-    option(
-        "--arm",
-        "arms",
-        metavar="NAME",
-        multiple=True,
-        section="Other",
-        help="With --again: run only this arm and the controls. Repeatable.",
-    ),
-    option(
-        "--recursive",
-        is_flag=True,
-        section="Other",
-        help="Search folders below DIR, too; prompts and wiring files are skipped.",
-    ),
-    filter_option,
-    repeats_option,
-    until_decided_option,
-    max_episodes_option,
-    max_time_option,
-    max_cost_option,
-    retry_invalid_option,
-    workers_option,
-    engine_option,
-    toxiproxy_option,
-    option(
-        "--dry-run",
-        is_flag=True,
-        section="Output",
-        help="Show the plan, as wirefault plan does; run nothing.",
-    ),
-    option(
-        "--fail-fast",
-        is_flag=True,
-        section="Limits",
-        help="Stop after the first experiment that does not hold.",
-    ),
-    verbose_option,
-    charts_option(None),
-    fail_on_option,
-    out_option,
-    json_option,
-    option("--output", type=_PATH, section="Output", help="Write what --json prints to this file."),
-    option(
-        "--tag",
-        "tags",
-        multiple=True,
-        section="Output",
-        help="Add this tag to the recordings; wirefault runs trend --tag shows them over time. Repeatable.",
-    ),
-    option("--junit", type=_PATH, section="Output", help="Write the verdicts to this file as JUnit XML."),
-    option(
-        "--reports",
-        type=_PATH,
-        metavar="FOLDER",
-        section="Output",
-        help="Write what a pipeline keeps into this folder: junit.xml, verdict.json, summary.md, a page"
-        " and a bundle of each experiment.",
-    ),
+@click.argument(
+    "targets",
+    metavar="[FILE|DIR|MODULE:NAME]... [-- COMMAND]",
+    nargs=-1,
+    type=click.Path(path_type=Path),
 )
+@takes(prompts=PromptsOptions, own=RunChoices, change=ChangeOptions, how=RunOptions)
+@setting_options
 @click.pass_context
-def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: Any) -> None:
+def run_command(
+    context: click.Context,
+    /,
+    targets: tuple[Path, ...],
+    program: tuple[str, ...],
+    settings: Mapping[str, str],
+    prompts: PromptsOptions,
+    own: RunChoices,
+    change: ChangeOptions,
+    how: RunOptions,
+) -> None:
     """Run experiments to their verdict, or a wiring without a hypothesis.
 
     A target is an experiment's file, a folder of them, experiments in Python (FILE.py, FILE.py:NAME or
@@ -225,16 +152,17 @@ def run_command(context: click.Context, /, targets: tuple[Path, ...], **chosen: 
     is up. The exit code is the verdict: 0 held, 1 deviated, 2 unknown; without a hypothesis 1 for a finding
     (see --fail-on), 2 if no fault is known to have been injected.
     """
-    if chosen["resume"] or chosen["again"]:
-        sys.exit(_run_saved(context, chosen, targets))
-    if chosen["lab"]:
+    if own.resume or own.again:
+        sys.exit(_run_saved(context, own, how, targets))
+    if own.lab:
         _check(context, "--lab")
-        sys.exit(_run_in_lab_that_is_up(chosen))
+        sys.exit(_run_in_lab_that_is_up(prompts, settings, how))
     wiring = _wiring_file(targets)
     if targets and wiring is None:
-        sys.exit(_run_experiments(context, targets, chosen))
+        _check(context, "an experiment")
+        sys.exit(_run_experiments(targets, own, replace(how, changes=_changes(change, settings, own))))
     _check(context, "a wiring")
-    sys.exit(_run_wiring(wiring, chosen))
+    sys.exit(_run_wiring(wiring, program, own.links, prompts, settings, how))
 
 
 def _check(context: click.Context, way: str) -> None:
@@ -245,7 +173,7 @@ def _check(context: click.Context, way: str) -> None:
             continue
         if isinstance(param, click.Argument):
             raise InputError(f"{way} takes no file: {context.params[name][0]}")
-        if way == "an experiment" and name in _OF_PROMPTS:
+        if way == "an experiment" and name in (*_PROMPTS, "subject"):
             raise InputError(
                 f"{param.opts[0]}: an experiment names its subject and prompts; only --only can select some"
             )
@@ -254,47 +182,38 @@ def _check(context: click.Context, way: str) -> None:
         raise InputError(f"a command after -- does not apply to {way}")
 
 
-def _run_saved(context: click.Context, chosen: Mapping[str, Any], targets: Sequence[Path]) -> int:
+def _run_saved(context: click.Context, own: RunChoices, how: RunOptions, targets: Sequence[Path]) -> int:
     from wirefault.cli import running
     from wirefault.cli.saved import repeated_experiment, resumed_experiment
 
-    way = "--resume" if chosen["resume"] else "--again"
-    _check(context, way)
-    how = RunOptions(**{name: chosen[name] for name in _OF_ARMS | {"fail_on"}})
-    if chosen["resume"]:
-        code = running.resume_tournament(chosen["resume"], how, targets)
+    _check(context, "--resume" if own.resume else "--again")
+    if own.resume:
+        code = running.resume_tournament(own.resume, how, targets)
         if code is not None:
             return code
-        saved = resumed_experiment(chosen["resume"], how.out, targets)
+        saved = resumed_experiment(own.resume, how.out, targets)
     else:
-        saved = repeated_experiment(chosen["again"], chosen["episodes"], chosen["arms"], how.out, targets)
+        saved = repeated_experiment(own.again or "", own.episodes, own.arms, how.out, targets)
     if is_named(context, "fail_on") and not saved.plan.is_plain_run:
         raise InputError("--fail-on: does not apply to an experiment: its hypothesis decides")
     return running.run_saved(saved, how)
 
 
-def _run_experiments(context: click.Context, targets: Sequence[Path], chosen: Mapping[str, Any]) -> int:
+def _run_experiments(targets: Sequence[Path], own: RunChoices, how: RunOptions) -> int:
     from wirefault.cli import running
     from wirefault.cli.plan import plans_of, show_plans
 
-    _check(context, "an experiment")
-    names = _OF_ARMS | {"filters", "recursive", "fail_fast", "junit", "output", "reports", "tags"}
-    how = RunOptions(changes=_experiment_changes(chosen), **{name: chosen[name] for name in sorted(names)})
-    if chosen["dry_run"]:
+    if own.dry_run:
         show_plans(plans_of(targets, how))
         return 0
-    if chosen["levels"]:
-        return running.run_levels(targets, chosen["levels"], how)
+    if own.levels:
+        return running.run_levels(targets, own.levels, how)
     return running.run_experiments(targets, how)
 
 
-def _experiment_changes(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    repeats = chosen["repeats"]
-    if repeats is None and chosen["levels"]:
-        repeats = LEVEL_REPEATS
-    changes = experiment_changes(chosen["settings"], repeats, chosen["only"])
-    names = ("until_decided", "max_episodes", "max_time", "max_cost")
-    return changes | sequential_changes(**{name: chosen[name] for name in names})
+def _changes(change: ChangeOptions, settings: Mapping[str, str], own: RunChoices) -> dict[str, Any]:
+    repeats = {"repeats": LEVEL_REPEATS} if own.levels else {}
+    return {**repeats, **change.changes(settings)}
 
 
 def _wiring_file(targets: Sequence[Path]) -> Path | None:
@@ -308,7 +227,14 @@ def _wiring_file(targets: Sequence[Path]) -> Path | None:
     return wirings[0] if wirings else None
 
 
-def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
+def _run_wiring(
+    file: Path | None,
+    program: Sequence[str],
+    links: Sequence[str],
+    prompts: PromptsOptions,
+    settings: Mapping[str, str],
+    how: RunOptions,
+) -> int:
     from wirefault.cli.own_lab import run_in_own_lab
     from wirefault.wiring.subject_spec import CommandSpec
     from wirefault.wiring.wiring import NO_WIRING, load_wiring, with_links, with_subject
@@ -317,30 +243,27 @@ def _run_wiring(file: Path | None, chosen: Mapping[str, Any]) -> int:
         file = Path(os.environ["WIRING"])
     if file is None and DEFAULT_WIRING.exists():
         file = DEFAULT_WIRING
-    if file is None and not chosen["links"]:
+    if file is None and not links:
         raise InputError(
             f"no wiring: name an experiment or a wiring ({DEFAULT_WIRING} is not here), or links with --link;"
             " the lab that is up: wirefault run --lab; the lab that ships: wirefault demo"
         )
-    wiring = with_links(load_wiring(file) if file else NO_WIRING, chosen["links"])
-    if chosen["program"]:
-        wiring = with_subject(wiring, chosen["program"])
-    if wiring.subject is None and not chosen["subject"]:
+    wiring = with_links(load_wiring(file) if file else NO_WIRING, links)
+    if program:
+        wiring = with_subject(wiring, program)
+    if wiring.subject is None and not how.subject:
         raise InputError(
             f"{wiring.file or 'this run'}: no subject: name one under `subject`, or give its command after --"
         )
-    prompts = _prompts(chosen)
     if not (prompts.texts or prompts.file or wiring.prompts or os.environ.get("PROMPTS_FILE")):
         if not (isinstance(wiring.subject, CommandSpec) and wiring.subject.prompt == "none"):
             raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
         # the command takes no prompt: run one episode, named by the command, as `exec` does
         prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
-    names = _OF_LAB | {"as_json", "subject", "charts", "playbooks", "fail_on"}
-    how = RunOptions(**{name: chosen[name] for name in names})
-    return run_in_own_lab(wiring, prompts, chosen["settings"], how).code
+    return run_in_own_lab(wiring, prompts, settings, how).code
 
 
-def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
+def _run_in_lab_that_is_up(prompts: PromptsOptions, settings: Mapping[str, str], how: RunOptions) -> int:
     from wirefault.cli.run_process import carry_out, complain
     from wirefault.core.identity import new_run_id
     from wirefault.core.run_key import handed_key
@@ -354,21 +277,21 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
     from wirefault.settings.settings import SettingsError
     from wirefault.subjects.loading import is_lab_subject
 
-    logs, prompts = logs_folder(os.environ), _prompts(chosen)
+    logs = logs_folder(os.environ)
     try:
-        configuration = load_configuration(os.environ, chosen["settings"])
+        configuration = load_configuration(os.environ, settings)
         logs = configuration.logs
         source = prompts.load(prompts.file or configuration.prompts, configuration.wiring.links).source
     except (SettingsError, PromptsError) as error:
         complain(logs, str(error))
         return USAGE
-    subject, as_json = chosen["subject"] or "", chosen["as_json"]
+    subject = how.subject or ""
     document = run_document(
         new_run_id(),
         configuration.settings,
         source,
         subject=subject,
-        as_json=as_json,
+        as_json=how.as_json,
         faults_name=configuration.faults_name,
         shows_why=False,  # the line of the page comes first
     )
@@ -387,10 +310,10 @@ def _run_in_lab_that_is_up(chosen: Mapping[str, Any]) -> int:
         complain(logs, f"the run was not signed: {error}")
         return code
     if recorded:
-        _show_page_and_why(configuration, document.run_id, as_json=as_json)
+        _show_page_and_why(configuration, document.run_id, as_json=how.as_json)
         if code == 0 and not is_demo:
             summary = summarise(read_history(logs, document.run_id).events())
-            code = run_ending(summary, chosen["fail_on"])
+            code = run_ending(summary, how.fail_on or "none")
     return code
 
 
@@ -420,7 +343,3 @@ def _show_page_and_why(configuration: Configuration, run_id: str, *, as_json: bo
         console.print(Text(line), soft_wrap=True)
     if recording is not None:
         show_why(console, recording.arm(None))
-
-
-def _prompts(chosen: Mapping[str, Any]) -> PromptsOptions:
-    return PromptsOptions(chosen["file"], chosen["texts"], chosen["only"], chosen["match"])

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from wirefault.cli.help import Group, option
+from wirefault.cli.help import Group
+from wirefault.cli.options import RunOptions, declared, takes
 from wirefault.cli.search_next import next_command
 from wirefault.cli.searching import (
-    PATH,
-    RunOptions,
     carry_out,
     hooks_option,
-    run_options,
+    run_part,
     run_to_end,
     saved_search,
     source_options,
@@ -39,6 +39,37 @@ search_command.add_command(next_command)
 _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
 
 
+@dataclass(frozen=True)
+class LimitChoices:
+    """Which dose to find, and how well."""
+
+    of: str = declared(
+        "level",
+        "Faults",
+        "Search the dose of this: level, a factor for all probabilities, or FAULT.FIELD, a number of a"
+        " fault.",
+        metavar="FIELD",
+    )
+    doses: str | None = declared(
+        None,
+        "Faults",
+        "Try doses between these.  [default: for level, up to where each probability is 1]",
+        metavar="LOW:HIGH",
+    )
+    steps: int = declared(
+        20, "Faults", "Try this many doses, at equal distances.", type=click.IntRange(2, _MAX_STEPS)
+    )
+    rate: float = declared(0.5, "Limits", "Search the dose at which success falls to this rate.", type=_SHARE)
+    cap: int = declared(40, "Limits", "Run at most this many trials.", type=click.IntRange(8, 10_000))
+    within: float = declared(
+        0.0,
+        "Limits",
+        "Stop once the interval of the dose is at most this wide.",
+        type=click.FloatRange(min=0),
+    )
+    confidence: float = declared(0.95, "Limits", "Mass of the interval of the dose.", type=_SHARE)
+
+
 @search_command.command(
     "limit",
     brief=("of", "doses", "rate", "cap", "arm", "failures", "seed", "workers", "as_json"),
@@ -47,72 +78,9 @@ _SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
         "wirefault search limit slow.yaml --of delay.seconds --doses 1:20",
     ),
 )
-@option(
-    "--of",
-    metavar="FIELD",
-    default="level",
-    show_default=True,
-    section="Faults",
-    help="Search the dose of this: level, a factor for all probabilities, or FAULT.FIELD, a number of a"
-    " fault.",
-)
-@option(
-    "--doses",
-    metavar="LOW:HIGH",
-    section="Faults",
-    help="Try doses between these.  [default: for level, up to where each probability is 1]",
-)
-@option(
-    "--steps",
-    type=click.IntRange(2, _MAX_STEPS),
-    default=20,
-    show_default=True,
-    section="Faults",
-    help="Try this many doses, at equal distances.",
-)
-@option(
-    "--rate",
-    type=_SHARE,
-    default=0.5,
-    show_default=True,
-    section="Limits",
-    help="Search the dose at which success falls to this rate.",
-)
-@option(
-    "--cap",
-    type=click.IntRange(8, 10_000),
-    default=40,
-    show_default=True,
-    section="Limits",
-    help="Run at most this many trials.",
-)
-@option(
-    "--within",
-    type=click.FloatRange(min=0),
-    default=0.0,
-    section="Limits",
-    help="Stop once the interval of the dose is at most this wide.",
-)
-@option(
-    "--confidence",
-    type=_SHARE,
-    default=0.95,
-    show_default=True,
-    section="Limits",
-    help="Mass of the interval of the dose.",
-)
+@takes(own=LimitChoices)
 @source_options
-def limit_command(
-    source: SearchSource,
-    how: RunOptions,
-    of: str,
-    doses: str | None,
-    steps: int,
-    rate: float,
-    cap: int,
-    within: float,
-    confidence: float,
-) -> None:
+def limit_command(source: SearchSource, how: RunOptions, own: LimitChoices) -> None:
     """Find the dose of an experiment's faults at which success falls to a rate.
 
     Each trial is one episode at the dose that is expected to tell most about it. The result is a dose with
@@ -121,10 +89,32 @@ def limit_command(
     """
     from wirefault.experiments.search.options import plan_limit
 
-    plan = plan_limit(
-        source, of, _range(doses), steps, rate=rate, confidence=confidence, cap=cap, within=within
+    ends, numbers = (
+        _range(own.doses),
+        {key: getattr(own, key) for key in ("rate", "confidence", "cap", "within")},
     )
+    plan = plan_limit(source, own.of, ends, own.steps, **numbers)
     run_to_end(saved_search(plan), how)
+
+
+@dataclass(frozen=True)
+class MinimiseChoices:
+    """When a set of faults fails, and what to write."""
+
+    fails_at: float = declared(
+        0.6, "Limits", "A set of faults fails if at least this share of its episodes does.", type=_SHARE
+    )
+    passes_at: float = declared(
+        0.2, "Limits", "A set passes if at most this share of its episodes fails.", type=_SHARE
+    )
+    error: float = declared(
+        0.05, "Limits", "Bound on the probability that any decision of the search is wrong.", type=_SHARE
+    )
+    cap: int = declared(
+        200, "Limits", "Run at most this many episodes of one set.", type=click.IntRange(1, 10_000)
+    )
+    write: Path | None = declared(None, "Output", "Write the experiment with the set here.", metavar="FILE")
+    pytest: Path | None = declared(None, "Output", "Write a pytest of that experiment here.", metavar="FILE")
 
 
 @search_command.command(
@@ -135,55 +125,9 @@ def limit_command(
         "wirefault search minimise all.yaml --write smallest.yaml --pytest test_smallest.py",
     ),
 )
-@option(
-    "--fails-at",
-    type=_SHARE,
-    default=0.6,
-    show_default=True,
-    section="Limits",
-    help="A set of faults fails if at least this share of its episodes does.",
-)
-@option(
-    "--passes-at",
-    type=_SHARE,
-    default=0.2,
-    show_default=True,
-    section="Limits",
-    help="A set passes if at most this share of its episodes fails.",
-)
-@option(
-    "--error",
-    type=_SHARE,
-    default=0.05,
-    show_default=True,
-    section="Limits",
-    help="Bound on the probability that any decision of the search is wrong.",
-)
-@option(
-    "--cap",
-    type=click.IntRange(1, 10_000),
-    default=200,
-    show_default=True,
-    section="Limits",
-    help="Run at most this many episodes of one set.",
-)
-@option(
-    "--write", type=PATH, metavar="FILE", section="Output", help="Write the experiment with the set here."
-)
-@option(
-    "--pytest", type=PATH, metavar="FILE", section="Output", help="Write a pytest of that experiment here."
-)
+@takes(own=MinimiseChoices)
 @source_options
-def minimise_command(
-    source: SearchSource,
-    how: RunOptions,
-    fails_at: float,
-    passes_at: float,
-    error: float,
-    cap: int,
-    write: Path | None,
-    pytest: Path | None,
-) -> None:
+def minimise_command(source: SearchSource, how: RunOptions, own: MinimiseChoices) -> None:
     """Find the smallest set of an experiment's faults with which the agent still fails.
 
     Faults are left out group by group; each set is decided by a sequential test over its episodes. Writes the
@@ -191,13 +135,35 @@ def minimise_command(
     """
     from wirefault.experiments.search.options import check_targets, plan_minimise, write_smallest
 
-    targets = write or source.file.with_name(f"{source.file.stem}.smallest.yaml"), pytest
+    targets = own.write or source.file.with_name(f"{source.file.stem}.smallest.yaml"), own.pytest
     check_targets(source, targets)
-    plan = plan_minimise(source, fails_at=fails_at, passes_at=passes_at, error=error, cap=cap)
+    plan = plan_minimise(source, fails_at=own.fails_at, passes_at=own.passes_at, error=own.error, cap=own.cap)
     code, result = carry_out(saved_search(plan), how)
     for path in write_smallest(source, result, *targets):
         click.echo(f"written: {path}", err=True)
     sys.exit(code)
+
+
+@dataclass(frozen=True)
+class PairsChoices:
+    """Which pairs to run, how often, and what to write."""
+
+    doses: tuple[str, ...] = declared(
+        (),
+        "Faults",
+        "Try a fault at each of these numbers of FAULT.FIELD instead of as written. Repeatable.",
+        "--dose",
+        metavar="FIELD=N,N",
+    )
+    repeats: int = declared(
+        1, "Limits", "Run each prompt this often in each row.", type=click.IntRange(1, 1000)
+    )
+    write: Path | None = declared(
+        None,
+        "Output",
+        "Write the rows as the variants of one experiment here, and run nothing.",
+        metavar="FILE",
+    )
 
 
 @search_command.command(
@@ -208,37 +174,9 @@ def minimise_command(
         "wirefault search pairs all.yaml --dose slow.ms=100,2000 --write rows.yaml",
     ),
 )
-@option(
-    "--dose",
-    "doses",
-    metavar="FIELD=N,N",
-    multiple=True,
-    section="Faults",
-    help="Try a fault at each of these numbers of FAULT.FIELD instead of as written. Repeatable.",
-)
-@option(
-    "--repeats",
-    type=click.IntRange(1, 1000),
-    default=1,
-    show_default=True,
-    section="Limits",
-    help="Run each prompt this often in each row.",
-)
-@option(
-    "--write",
-    type=PATH,
-    metavar="FILE",
-    section="Output",
-    help="Write the rows as the variants of one experiment here, and run nothing.",
-)
+@takes(own=PairsChoices)
 @source_options
-def pairs_command(
-    source: SearchSource,
-    how: RunOptions,
-    doses: tuple[str, ...],
-    repeats: int,
-    write: Path | None,
-) -> None:
+def pairs_command(source: SearchSource, how: RunOptions, own: PairsChoices) -> None:
     """Run all pairs of an experiment's faults, on each link and at each dose, in few rows.
 
     A covering array gives the rows, each a set of faults. The result is the share of pairs that was delivered
@@ -246,9 +184,9 @@ def pairs_command(
     """
     from wirefault.experiments.search.options import check_targets, plan_pairs, write_rows
 
-    check_targets(source, [write])
-    plan = plan_pairs(source, dict(map(_doses, doses)), repeats)
-    if write is None:
+    check_targets(source, [own.write])
+    plan = plan_pairs(source, dict(map(_doses, own.doses)), own.repeats)
+    if (write := own.write) is None:
         run_to_end(saved_search(plan), how)
         return
     write_rows(source, plan, write)
@@ -269,38 +207,30 @@ def _doses(text: str) -> tuple[str, list[float]]:
     return name, numbers
 
 
+@dataclass(frozen=True)
+class ExplainChoices:
+    """Which episode to explain, and how surely."""
+
+    arm: str | None = declared(None, "Faults", "Take the episode of this arm.", metavar="NAME")
+    error: float = declared(
+        0.05, "Limits", "Bound on the probability that any decision is wrong.", type=_SHARE
+    )
+    cap: int = declared(
+        50,
+        "Limits",
+        "Repeat the episode at most this often with each set of faults.",
+        type=click.IntRange(1, 10_000),
+    )
+
+
 @search_command.command(
     "explain",
     examples=("wirefault search explain latest 3", "wirefault search explain latest order --arm method"),
 )
 @click.argument("run")
 @click.argument("episode")
-@option("--arm", metavar="NAME", section="Faults", help="Take the episode of this arm.")
-@option(
-    "--error",
-    type=_SHARE,
-    default=0.05,
-    show_default=True,
-    section="Limits",
-    help="Bound on the probability that any decision is wrong.",
-)
-@option(
-    "--cap",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    section="Limits",
-    help="Repeat the episode at most this often with each set of faults.",
-)
-@run_options
-def explain_command(
-    run: str,
-    episode: str,
-    arm: str | None,
-    error: float,
-    cap: int,
-    how: RunOptions,
-) -> None:
+@takes(own=ExplainChoices, how=run_part)
+def explain_command(run: str, episode: str, own: ExplainChoices, how: RunOptions) -> None:
     """Repeat a failed episode without each of its faults in turn, and say which one caused the outcome.
 
     The faults that are left act as before. Several faults together can be the cause, or it cannot be told.
@@ -308,9 +238,9 @@ def explain_command(
     from wirefault.cli.saved import own_recording
     from wirefault.experiments.search.options import plan_explain
 
-    saved, recorded = own_recording(run, arm, how.out)
+    saved, recorded = own_recording(run, own.arm, how.out)
     planned = next(each for each in saved.plan.arms if each.name == recorded.name)
-    plan = plan_explain(saved, planned, recorded.episode_named(episode), error=error, cap=cap)
+    plan = plan_explain(saved, planned, recorded.episode_named(episode), error=own.error, cap=own.cap)
     run_to_end(saved_search(plan), how)
 
 
@@ -320,7 +250,7 @@ def explain_command(
 )
 @click.argument("search")
 @hooks_option
-@run_options
+@takes(how=run_part)
 def resume_command(search: str, hooks: tuple[str, ...], how: RunOptions) -> None:
     """Resume an interrupted search; finished episodes are kept."""
     from wirefault.cli.saved import resumed_experiment

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from wirefault.cli.help import Command, option
-from wirefault.cli.options import environ_below
+from wirefault.cli.help import Command
+from wirefault.cli.options import (
+    ChangeOptions,
+    RunOptions,
+    declared,
+    environ_below,
+    setting_options,
+    takes,
+)
 from wirefault.cli.searching import (
     PATH,
-    RunOptions,
     carry_out,
-    change_options,
-    changes_in,
+    change_part,
     hooks_option,
     remembered,
-    run_options,
+    run_part,
     saved_search,
 )
 from wirefault.core.errors import InputError
@@ -31,6 +36,38 @@ if TYPE_CHECKING:
     from wirefault.experiments.plan import ExperimentPlan
     from wirefault.memory.planner.choose import Terms
     from wirefault.memory.planner.source import AgentSource
+
+
+@dataclass(frozen=True)
+class NextChoices:
+    """What to propose, and whether to run it."""
+
+    run: bool = declared(False, "Other", "Run the proposals one by one, each from the results before.")
+    budget: int = declared(
+        100,
+        "Limits",
+        "With --run: run at most this many episodes, with the control.",
+        type=click.IntRange(1, 10_000),
+    )
+    count: int = declared(
+        5, "Output", "Write at most this many proposals for each FILE.", type=click.IntRange(1, 100)
+    )
+    enough: int = declared(
+        3,
+        "Limits",
+        "Ask nothing more about a fault at a dose after this many episodes.",
+        type=click.IntRange(1, 1000),
+    )
+    max_risk: float = declared(
+        1.0, "Limits", "Propose nothing with a higher probability of harm.", type=click.FloatRange(0, 1)
+    )
+    beyond_safe: bool = declared(
+        False, "Limits", "Propose also doses above one that the agent did not survive."
+    )
+    every_question: bool = declared(
+        False, "Faults", "Ask also the audit's questions that are not asked by default."
+    )
+    arm: str = declared("", "Faults", "Take the agent's settings of this arm.", metavar="NAME")
 
 
 @click.command(
@@ -43,69 +80,16 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("files", nargs=-1, type=PATH, metavar="[FILE]...")
-@option(
-    "--run", is_flag=True, section="Other", help="Run the proposals one by one, each from the results before."
-)
-@option(
-    "--budget",
-    type=click.IntRange(1, 10_000),
-    default=100,
-    show_default=True,
-    section="Limits",
-    help="With --run: run at most this many episodes, with the control.",
-)
-@option(
-    "--count",
-    type=click.IntRange(1, 100),
-    default=5,
-    show_default=True,
-    section="Output",
-    help="Write at most this many proposals for each FILE.",
-)
-@option(
-    "--enough",
-    type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
-    section="Limits",
-    help="Ask nothing more about a fault at a dose after this many episodes.",
-)
-@option(
-    "--max-risk",
-    type=click.FloatRange(0, 1),
-    default=1.0,
-    section="Limits",
-    help="Propose nothing with a higher probability of harm.",
-)
-@option(
-    "--beyond-safe",
-    is_flag=True,
-    section="Limits",
-    help="Propose also doses above one that the agent did not survive.",
-)
-@option(
-    "--every-question",
-    is_flag=True,
-    section="Faults",
-    help="Ask also the audit's questions that are not asked by default.",
-)
-@option("--arm", metavar="NAME", default="", section="Faults", help="Take the agent's settings of this arm.")
 @hooks_option
-@change_options
-@run_options
+@takes(own=NextChoices, change=change_part, how=run_part)
+@setting_options
 def next_command(
     files: tuple[Path, ...],
-    run: bool,
-    budget: int,
-    count: int,
-    enough: int,
-    max_risk: float,
-    beyond_safe: bool,
-    every_question: bool,
-    arm: str,
     hooks: tuple[str, ...],
+    own: NextChoices,
+    change: ChangeOptions,
     how: RunOptions,
-    **changed: Any,
+    settings: Mapping[str, str],
 ) -> None:
     """Propose the next experiments by what memory knows, each as a file with its reason and its risk.
 
@@ -115,18 +99,18 @@ def next_command(
     from wirefault.memory.planner.choose import Terms
     from wirefault.memory.planner.source import agent_source, plan_next
 
-    changes, environ = changes_in(**changed), environ_below(how.out)
-    terms = Terms(enough, beyond_safe, max_risk)
+    changes, environ = change.changes(settings), environ_below(how.out)
+    terms = Terms(own.enough, own.beyond_safe, own.max_risk)
     codes, rows = [], list[dict[str, Any]]()
     for file in files or (None,):
-        source = agent_source(file, arm)
+        source = agent_source(file, own.arm)
         plan = source.plan(changes, environ)
-        if run:
-            search = plan_next(plan, budget, terms, every_question=every_question)
+        if own.run:
+            search = plan_next(plan, own.budget, terms, every_question=own.every_question)
             codes.append(carry_out(saved_search(search), how, hooks)[0])
         else:
-            rows += _propose(source, plan, terms, count, every_question, hooks, how.as_json)
-    if how.as_json and not run:
+            rows += _propose(source, plan, terms, own.count, own.every_question, hooks, how.as_json)
+    if how.as_json and not own.run:
         click.echo(json.dumps({"proposals": rows}, ensure_ascii=False, allow_nan=False))
     sys.exit(max(codes, default=0))
 

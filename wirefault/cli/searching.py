@@ -14,19 +14,14 @@ import click
 
 from wirefault.cli.help import option
 from wirefault.cli.options import (
+    ChangeOptions,
+    RunOptions,
     command_words,
+    declared,
     environ_below,
-    experiment_changes,
-    json_option,
-    max_cost_option,
-    max_time_option,
-    only_option,
-    options,
-    out_option,
-    sequential_changes,
+    part_of,
     setting_options,
-    toxiproxy_option,
-    workers_option,
+    takes,
 )
 from wirefault.core.errors import InputError
 
@@ -42,71 +37,49 @@ _ONCE = ("workers", "toxiproxy", "out", "as_json", "write", "pytest", "seed")
 """Options that a repetition does not need, or has anyway."""
 
 
+run_part = part_of(RunOptions, "workers toxiproxy out as_json")
+change_part = part_of(ChangeOptions, "only max_time max_cost")
+
+
 @dataclass(frozen=True)
-class RunOptions:
-    """The options of ``run_options``."""
+class SearchedPart:
+    """What of an experiment is searched."""
 
-    workers: str
-    toxiproxy: str
-    out: Path | None
-    as_json: bool
-
-
-def run_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of each run; the command gets them as ``how``."""
-
-    @wraps(command)
-    def with_how(*, workers: str, toxiproxy: str, out: Path | None, as_json: bool, **others: Any) -> None:
-        command(how=RunOptions(workers, toxiproxy, out, as_json), **others)
-
-    return options(workers_option, toxiproxy_option, out_option, json_option)(with_how)
-
-
-change_options = options(only_option, setting_options, max_time_option, max_cost_option)
-
-
-def changes_in(
-    *,
-    only: tuple[str, ...],
-    settings: Mapping[str, str],
-    max_time: str | None,
-    max_cost: float | None,
-) -> dict[str, Any]:
-    """The changes of an experiment by ``change_options``."""
-    changes = experiment_changes(settings, None, only)
-    return changes | sequential_changes(False, None, max_time, max_cost)
+    arm: str = declared("", "Faults", "Search with the faults of this arm.", metavar="NAME")
+    failures: tuple[str, ...] = declared(
+        (),
+        "Agent",
+        "Count only this outcome as a failure, such as duplicate. Repeatable.  [default: all but success]",
+        "--failure",
+        metavar="OUTCOME",
+    )
 
 
 def source_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add FILE, its options and the options of each run; the command gets ``source`` and ``how``."""
 
+    @click.argument("file", type=PATH)
+    @takes(searched=SearchedPart, change=change_part, how=run_part)
+    @setting_options
     @wraps(command)
-    def with_source(*, how: RunOptions, **values: Any) -> None:
+    def with_source(
+        *,
+        file: Path,
+        searched: SearchedPart,
+        change: ChangeOptions,
+        settings: Mapping[str, str],
+        how: RunOptions,
+        **others: Any,
+    ) -> None:
         from wirefault.experiments.search.options import SearchSource
 
-        file, arm, failures = (values.pop(name) for name in ("file", "arm", "failures"))
-        changes = changes_in(**{name: values.pop(name) for name in _CHANGE_NAMES})
-        source = SearchSource(file, arm, tuple(failures), changes, environ_below(how.out))
-        command(source=source, how=how, **values)
+        changes, environ = change.changes(settings), environ_below(how.out)
+        source = SearchSource(file, searched.arm, searched.failures, changes, environ)
+        command(source=source, how=how, **others)
 
-    return _source_table(run_options(with_source))
+    return with_source
 
 
-_CHANGE_NAMES = ("only", "settings", "max_time", "max_cost")
-_source_table = options(
-    click.argument("file", type=PATH),
-    option("--arm", metavar="NAME", default="", section="Faults", help="Search with the faults of this arm."),
-    option(
-        "--failure",
-        "failures",
-        metavar="OUTCOME",
-        multiple=True,
-        section="Agent",
-        help="Count only this outcome as a failure, such as duplicate. Repeatable.  [default: all but"
-        " success]",
-    ),
-    change_options,
-)
 hooks_option = option(
     "--hooks",
     metavar="MODULE:FUNCTION",

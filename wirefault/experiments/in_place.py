@@ -91,7 +91,7 @@ class Experiment(ExperimentModel):
         function. Raises ``InputError`` for an experiment that cannot run, ``LabError`` if the lab failed,
         ``KeyboardInterrupt`` if it was interrupted.
         """
-        options = RunOptions(folder, workers, toxiproxy, say, on_event, before_attempt, after_attempt)
+        options = InPlaceOptions(folder, workers, toxiproxy, say, on_event, before_attempt, after_attempt)
         return _run(self, options)
 
     @_with_options_of(run)
@@ -102,7 +102,7 @@ class Experiment(ExperimentModel):
         """
         call = inspect.signature(Experiment.run).bind(self, **options)
         call.apply_defaults()
-        chosen = RunOptions(**{name: value for name, value in call.arguments.items() if name != "self"})
+        chosen = InPlaceOptions(**{name: value for name, value in call.arguments.items() if name != "self"})
         halt, loop = Halt(), asyncio.get_running_loop()
         run = asyncio.ensure_future(asyncio.to_thread(_run, self, chosen, halt, loop))
         try:
@@ -114,7 +114,7 @@ class Experiment(ExperimentModel):
 
 
 @dataclass(frozen=True)
-class RunOptions:
+class InPlaceOptions:
     """The options of ``Experiment.run``, which describes them."""
 
     folder: Path | str
@@ -128,7 +128,7 @@ class RunOptions:
 
 def _run(
     experiment: Experiment,
-    options: RunOptions,
+    options: InPlaceOptions,
     halt: Halt | None = None,
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> ExperimentReport:
