@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from wirefault.cli.help import Group, option
-from wirefault.cli.options import check_playbooks, toxiproxy_option
+from wirefault.cli.options import check_playbooks, recorded_json_option, toxiproxy_option
 from wirefault.lab import daemon
 from wirefault.lab.addresses import address_rows, moved_ports
 from wirefault.lab.extra import NotInstalled, require_packages
@@ -221,7 +221,7 @@ def _for_conversations(command: str, toxiproxy: str) -> tuple[Configuration, Cho
     type=click.Path(path_type=Path),
     help="Use this cost model, YAML.  [default: the one in docs/conversation-lab.md]",
 )
-@option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@recorded_json_option
 @toxiproxy_option
 def _insurance(costs: Path | None, as_json: bool, toxiproxy: str) -> None:
     """Compare a claim after an accident, in ten turns of which six fail, with and without mitigations.

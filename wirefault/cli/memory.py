@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wirefault.cli.help import Group, option
-from wirefault.cli.options import environ_below, logs_in, recorded_out_option
+from wirefault.cli.options import environ_below, logs_in, recorded_json_option, recorded_out_option
 from wirefault.core.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _MAX_RUNS = 3
 # ids to suggest from a long list
 _MAX_SUGGESTED = 8
-_json = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
 @click.group("memory", cls=Group)
@@ -34,7 +33,7 @@ def memory_command() -> None:
     "rebuild", examples=("wirefault memory rebuild", "wirefault memory rebuild --out ../other-lab")
 )
 @recorded_out_option
-@_json
+@recorded_json_option
 def rebuild_command(out: Path | None, as_json: bool) -> None:
     """Read all recorded experiments and runs again, into one file.
 
@@ -58,7 +57,7 @@ def rebuild_command(out: Path | None, as_json: bool) -> None:
 )
 @click.argument("component", required=False)
 @recorded_out_option
-@_json
+@recorded_json_option
 @option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write all of it as one page.")
 def show_command(component: str | None, out: Path | None, as_json: bool, html: Path | None) -> None:
     """Show links, models and subjects by fault; with COMPONENT, what was learned, with its runs.
@@ -101,7 +100,7 @@ def show_command(component: str | None, out: Path | None, as_json: bool, html: P
 )
 @click.argument("run")
 @recorded_out_option
-@_json
+@recorded_json_option
 def similar_command(run: str, out: Path | None, as_json: bool) -> None:
     """Show the experiments that are similar to RUN, with their outcomes.
 

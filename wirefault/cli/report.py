@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from wirefault.cli.help import Command, option
 from wirefault.cli.options import (
     environ_below,
     fail_on_option,
+    is_named,
     logs_in,
     recorded_json_option,
     recorded_out_option,
@@ -85,7 +85,11 @@ def report_command(
     files = [file] if file else []
     # one recording for all outputs, since it remembers what its histories show
     recording = cache(lambda: recording_named(name, out, files))
-    if name in saved_ids(logs) and _is_given("fail_on") and _has_hypothesis(recording()):
+    if (
+        name in saved_ids(logs)
+        and is_named(click.get_current_context(), "fail_on")
+        and _has_hypothesis(recording())
+    ):
         raise InputError("--fail-on: does not apply to an experiment: its hypothesis decides")
     judged = cache(lambda: _judged(name, out, as_json, recording))
     content = cache(lambda: _page_content(recording(), judged))
@@ -134,10 +138,6 @@ def report_command(
     sys.exit(code)
 
 
-def _is_given(parameter: str) -> bool:
-    return click.get_current_context().get_parameter_source(parameter) is ParameterSource.COMMANDLINE
-
-
 def _has_hypothesis(recording: Recording) -> bool:
     from wirefault.audit.options import is_audit
 
@@ -176,7 +176,7 @@ def _report_tournament(
     logs = logs_in(environ)
     if f"{name}.1" not in saved_ids(logs):
         return None
-    if _is_given("fail_on"):
+    if is_named(click.get_current_context(), "fail_on"):
         raise InputError("--fail-on: does not apply to a tournament")
     from wirefault.cli.results import show_tournament
     from wirefault.experiments.run_tournament import load_tournament, result_of
