@@ -112,6 +112,8 @@ def test_shell_completes_keys_and_values() -> None:
         "toxic_scope=used", "toxic_scope=each", "toxic_scope=all", "toxic_seconds=0.0",
     ]  # fmt: skip
     assert completions("exec", "--set", "idempotency=") == ["idempotency=on", "idempotency=off"]
-    assert completions("plan", "--set", "until") == ["until_decided="]
+    assert completions("run", "--set", "eng") == ["engine=local", "engine=ray"]
+    assert completions("plan", "--set", "until") == ["until_decided=on", "until_decided=off"]
+    assert completions("plan", "--set", "max_") == ["max_episodes=", "max_time=", "max_cost="]
     assert sorted(completions("run", "--s")) == ["--seed", "--set", "--subject"]
     assert completions("run", "--st") == ["--stream"]

@@ -402,9 +402,16 @@ def _take_each(context: click.Context, parameter: click.Parameter, words: tuple[
 
 
 def _complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
-    """Complete ``--set``: each setting with the values that it may have, or with its default."""
-    words = [f"{name}={value}" for name in SETTABLE for value in example_values(name) or ("",)]
-    words += [f"{key}=" for key in _keys(context) if key not in SETTABLE]
+    """Complete ``--set``: each key with the values of a choice, or with a setting's default."""
+    words = []
+    for key, each in _keys(context).items():
+        if key in SETTABLE:
+            values = example_values(key)
+        elif each.is_flag:
+            values = "on", "off"
+        else:
+            values = tuple(item.value for item in each.type.shell_complete(context, each, ""))
+        words += [f"{key}={value}" for value in values or ("",)]
     return [CompletionItem(word) for word in words if word.startswith(begun.lower())]
 
 
