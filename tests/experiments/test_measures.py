@@ -18,6 +18,7 @@ from wirefault.experiments.facts_store import facts_of
 from wirefault.experiments.figures import against_control, known_names, measures_of, unit_of
 from wirefault.experiments.measure import Measure, Number
 from wirefault.experiments.verdict import ArmResult
+from wirefault.judging.summary import summarise
 from wirefault.report.experiment import arm_line
 
 OF_MODEL = {"link": "model", "dialect": "openai_chat", "model": "m", "tokens_in": 10, "tokens_out": 5}
@@ -55,6 +56,16 @@ def measured_tries(*episodes: Any, passes: Sequence[str]) -> dict[str, Measure]:
 def test_unjudged_episode_leaves_outcome_open(name: str, bounds: Bounds, expected: str) -> None:
     measure = measured(GOOD, GOOD, BAD, INVALID, NO_ORACLE, prompts=6)[name]
     assert (measure.bounds, measure.text) == (bounds, expected)
+
+
+def test_summary_and_table_have_one_rate() -> None:
+    """The summary's rate is the table's share of the judged, its ends are the bounds of the table's rate."""
+    episodes = GOOD, GOOD, BAD, INVALID, NO_ORACLE
+    measures, rate = measured(*episodes, prompts=6), summarise(run(*episodes, prompts=6)).success
+    bounds = measures["success_rate"].bounds
+    assert bounds is not None
+    assert rate.rate == pytest.approx(measures["success_share"].value) == pytest.approx(2 / 3)
+    assert (rate.worst, rate.best) == (pytest.approx(float(bounds.low)), pytest.approx(float(bounds.high)))
 
 
 def test_known_count_has_interval_and_episodes() -> None:

@@ -21,8 +21,9 @@ from tests.judging.oracle.histories import (
 from tests.support import replace
 from wirefault.faults.sets.presets import find_set
 from wirefault.history.events import BudgetSpent, BudgetUnknown
-from wirefault.judging.rates import Share, rate
+from wirefault.judging.rates import rate
 from wirefault.judging.summary import summarise
+from wirefault.stats.rates import Share
 from wirefault.wiring.links import Link
 from wirefault.wiring.prompts import PromptsSource
 
@@ -70,12 +71,12 @@ def test_exposed_and_unexposed_shares():
     met_it = episode(armed(timeout()), *lost, expect={})
     missed_it = episode(armed(timeout()), tried(), expect={})
     summary = summarise(run(GOOD, met_it, missed_it, NO_ORACLE))
-    assert (summary.exposed, summary.unexposed) == (Share(0, 1, 0.0), Share(2, 2, 1.0))
-    assert summary.touched == Share(0, 0, None)  # nothing is asked for
+    assert (summary.exposed, summary.unexposed) == (Share(0, 1), Share(2, 2))
+    assert summary.touched == Share(0, 0)  # nothing is asked for
     data = summary.as_json()
     assert data["exposed"] == {"k": 0, "n": 1, "rate": 0.0}
     assert data["unexposed"] == {"k": 2, "n": 2, "rate": 1.0}
-    assert summarise(run(NO_ORACLE)).exposed == Share(0, 0, None)
+    assert summarise(run(NO_ORACLE)).exposed == Share(0, 0)
 
 
 @pytest.mark.parametrize(

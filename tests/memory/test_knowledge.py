@@ -21,7 +21,7 @@ from wirefault.memory.episodes import (
     Result,
     result_of,
 )
-from wirefault.memory.knowledge import Knowledge, Range, Share, known_components
+from wirefault.memory.knowledge import CONFIDENCE, Knowledge, Range, known_components
 from wirefault.memory.learnings import learnings
 from wirefault.memory.trials import (
     MIN_SIMILARITY,
@@ -31,6 +31,7 @@ from wirefault.memory.trials import (
     trial_outcome,
     trials_in,
 )
+from wirefault.stats.rates import Share
 
 LINK, TOOL, OTHER, SUBJECT = "link weather", "tool weather GET /now", "link movie", "subject agent"
 
@@ -68,7 +69,7 @@ def known(episodes: Sequence[Remembered], component: str = LINK) -> Knowledge:
 def test_success_with_and_without_has_intervals_and_the_effect_is_paired() -> None:
     of_link = known(pairs(10, outcome="failure"))
     assert (of_link.with_fault, of_link.without) == (Share(0, 10), Share(10, 10))
-    assert of_link.without.interval == pytest.approx((0.741, 1), abs=1e-3)
+    assert of_link.without.interval(CONFIDENCE) == pytest.approx((0.741, 1), abs=1e-3)
     assert of_link.effect is not None
     assert (of_link.effect.value, of_link.effect.n, of_link.effect.high < 0) == (-1, 10, True)
     assert "latency lowers success by 100 percentage points" in learnings(of_link)[0].text
@@ -234,7 +235,8 @@ def test_figures_are_finite_and_shares_are_bounded(episodes: list[Remembered]) -
             "nan" not in sentence.text.split() and "inf" not in sentence.text for sentence in sentences
         )
         for share in (each.with_fault, each.without):
-            assert share.interval is None or 0 <= share.interval[0] <= share.interval[1] <= 1
+            ends = share.interval()
+            assert ends is None or 0 <= ends[0] <= ends[1] <= 1
         for difference in (each.effect, *(affected.worked for affected in each.affected)):
             if difference is not None:
                 assert -1 <= difference.low <= difference.value <= difference.high <= 1

@@ -16,8 +16,9 @@ from wirefault.cli.options import environ_below, logs_in, recorded_json_option, 
 from wirefault.core.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from wirefault.memory.knowledge import Knowledge, Share
+    from wirefault.memory.knowledge import Knowledge
     from wirefault.memory.store import Memory
+    from wirefault.stats.rates import Share
 
 _MAX_RUNS = 3
 # ids to suggest from a long list
@@ -232,12 +233,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _share_text(share: Share) -> str:
+    from wirefault.memory.knowledge import CONFIDENCE
     from wirefault.stats.rates import percent
 
-    if share.value is None or share.interval is None:
+    if share.rate is None or (ends := share.interval(CONFIDENCE)) is None:
         return "no data"
-    low, high = share.interval
-    return f"{percent(share.value)} of {share.n} ({100 * low:.3g} to {100 * high:.3g})"
+    low, high = ends
+    return f"{percent(share.rate)} of {share.n} ({100 * low:.3g} to {100 * high:.3g})"
 
 
 def _effect_text(known: Knowledge) -> str:

@@ -31,7 +31,7 @@ from wirefault.experiments.tries import OverTries, tries_needed
 from wirefault.judging.layers import BY_LAYER
 from wirefault.judging.summary import counted
 from wirefault.stats.bootstrap import MIN_SEEN
-from wirefault.stats.rates import percentile
+from wirefault.stats.rates import Share, percentile
 from wirefault.stats.survival import Duration, mean_time
 
 NOT_REACHED = "no data: no fault reached an episode"
@@ -204,10 +204,10 @@ class ShareOfJudged(_Share):
 
     def measure(self, figure: Figure, arm: ArmFacts, terms: Terms) -> Measure:
         values = {episode.episode: figure.value(episode) for episode in arm.episodes}
-        judged = [value for value in values.values() if value is not None]
-        if not judged:
+        judged = Share.of(values.values())
+        if not judged.n:
             return Measure(None, reason="no data: no episode could be judged")
-        return Measure(*_share_of(sum(judged), 0, len(judged), " judged"), _keys(values, False))
+        return Measure(*_share_of(judged.k, 0, judged.n, " judged"), _keys(values, False))
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from wirefault.history.events import EpisodeJudged, RunStarted
 from wirefault.history.judged_events import Claim, Outcome
 from wirefault.judging.oracle.outcome import UNCOUNTED, is_success
-from wirefault.stats.exact import clopper_pearson
-from wirefault.stats.rates import percent
+from wirefault.stats.rates import Share, percent
 
 
 @dataclass(frozen=True)
@@ -30,15 +29,6 @@ class Rate:
     worst: float | None  # share of the planned episodes if all invalid, unjudged and missing ones had failed
     best: float | None  # the same if they had succeeded
     population: str = ""  # what the interval describes
-
-
-@dataclass(frozen=True)
-class Share:
-    """``k`` successes of ``n`` judged episodes; descriptive, so without an interval."""
-
-    k: int
-    n: int
-    rate: float | None
 
 
 CLAIM_WORDS: Mapping[Claim, str] = {
@@ -79,10 +69,9 @@ class UncheckedClaims:
 def unchecked_claims(claims: Iterable[Claim]) -> UncheckedClaims:
     """Count the claims of episodes without an oracle."""
     counts = Counter(claims)
-    n, done = sum(counts.values()), counts["done"]
-    low, high = clopper_pearson(done, n, 0.95) or (None, None)
+    done = Share(counts["done"], counts.total())
     ordered = {claim: counts[claim] for claim in CLAIM_WORDS if counts[claim]}
-    return UncheckedClaims(n, ordered, done / n if n else None, low, high)
+    return UncheckedClaims(done.n, ordered, done.rate, *(done.interval() or (None, None)))
 
 
 NO_CLAIMS = unchecked_claims(())
@@ -98,25 +87,14 @@ def rate(outcomes: Sequence[Outcome], planned: int) -> Rate:
     """The success rate of these outcomes."""
     planned = max(planned, len(outcomes))
     share = success_share(outcomes)
-    k, n = share.k, share.n
-    low, high = clopper_pearson(k, n, 0.95) or (None, None)
-    return Rate(
-        k=k,
-        n=n,
-        planned=planned,
-        rate=share.rate,
-        low=low,
-        high=high,
-        worst=k / planned if planned else None,
-        best=(k + planned - n) / planned if planned else None,
-    )
+    worst, best = Share(share.k, planned), Share(share.k + planned - share.n, planned)
+    low, high = share.interval() or (None, None)
+    return Rate(share.k, share.n, planned, share.rate, low, high, worst.rate, best.rate)
 
 
 def success_share(outcomes: Iterable[Outcome]) -> Share:
     """The successes among the outcomes that count in a rate."""
-    judged = [success for each in outcomes if (success := is_success(each)) is not None]
-    k, n = sum(judged), len(judged)
-    return Share(k, n, k / n if n else None)
+    return Share.of(map(is_success, outcomes))
 
 
 def rate_per_prompt(started: RunStarted, episodes: Sequence[EpisodeJudged]) -> Rate:

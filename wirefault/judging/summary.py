@@ -34,7 +34,6 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.oracle.validity import who_failed
 from wirefault.judging.rates import (
     Rate,
-    Share,
     UncheckedClaims,
     first_attempt_rate,
     is_unchecked_claim,
@@ -46,7 +45,7 @@ from wirefault.judging.reproducible import obstacles
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.usage import ModelUsage
 from wirefault.settings.budgets import Budgets, load_budgets
-from wirefault.stats.rates import percentile
+from wirefault.stats.rates import Share, percentile
 from wirefault.wiring.links import Link
 from wirefault.wiring.prompts import PromptsSource
 
@@ -173,6 +172,8 @@ class Summary:
         """One JSON object; unknown values are null."""
         episodes = [_episode(judgement) for judgement in self.episodes]
         whole: dict[str, Any] = as_json(replace(self, episodes=[]))
+        for name in ("exposed", "touched", "unexposed"):
+            whole[name]["rate"] = getattr(self, name).rate
         return whole | {"episodes": episodes, "reproducible": self.reproducible}
 
 

@@ -87,7 +87,7 @@ def knowledge_json(known: Knowledge, sources: Mapping[str, str]) -> dict[str, An
     return {
         **asdict(known),
         **{
-            name: {**asdict(share), "value": share.value, "interval": share.interval}
+            name: {**asdict(share), "value": share.rate, "interval": share.interval(CONFIDENCE)}
             for name, share in shares.items()
         },
         "learnings": [

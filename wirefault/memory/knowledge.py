@@ -11,28 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from wirefault.memory.episodes import Remembered, RememberedFault, RememberedOutage, Result
-from wirefault.stats.exact import clopper_pearson
-from wirefault.stats.rates import Difference, paired_difference
+from wirefault.stats.rates import Difference, Share, paired_difference
 from wirefault.stats.survival import Duration, mean_time
 
 CONFIDENCE = 0.9
 _Twins = Mapping[tuple[str, str, str], Remembered]
-
-
-@dataclass(frozen=True)
-class Share:
-    """``k`` of ``n``, with its exact interval; no value without data."""
-
-    k: int
-    n: int
-
-    @property
-    def value(self) -> float | None:
-        return self.k / self.n if self.n else None
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        return clopper_pearson(self.k, self.n, CONFIDENCE)
 
 
 @dataclass(frozen=True)
@@ -149,8 +132,8 @@ def _known(
         episodes=len(episodes),
         alone=len(alone),
         results=dict(Counter(each.result for each in episodes)),
-        with_fault=_successes(episodes),
-        without=_successes(without),
+        with_fault=Share.of(each.success for each in episodes),
+        without=Share.of(each.success for each in without),
         effect=_difference((before.success, after.success) for before, after in pairs),
         ranges=tuple(_ranges(component, fault, episodes)),
         patterns=tuple(_patterns(component, episodes, without)),
@@ -173,11 +156,6 @@ def twin_of(episode: Remembered, twins: _Twins) -> Remembered | None:
 
 def _runs(episodes: Iterable[Remembered]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.run_id for each in episodes))
-
-
-def _successes(episodes: Iterable[Remembered]) -> Share:
-    known = [each.success for each in episodes if each.success is not None]
-    return Share(sum(known), len(known))
 
 
 def _difference(pairs: Iterable[tuple[bool | None, bool | None]]) -> Difference | None:

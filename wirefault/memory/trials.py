@@ -89,7 +89,7 @@ def _trial(known: Knowledge, source: str, arm: str, faulted: Iterable[Remembered
         target_component=known.component,
         parameters={each.name: _joined(each.survived, each.failed) for each in known.ranges},
         outcome=own or trial_outcome([each.result for each in of_trial]),
-        success_rate=known.with_fault.value,
+        success_rate=known.with_fault.rate,
         episodes=known.episodes,
         mean_time_to_recovery=known.recovery.seconds,
         affected_components=tuple(each.component for each in known.affected),

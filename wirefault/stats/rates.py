@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from wirefault.stats.exact import exact_high, exact_low, fisher, worse_by_chance
+from wirefault.stats.exact import clopper_pearson, exact_high, exact_low, fisher, worse_by_chance
 
 _BISECTIONS = 50
 
@@ -44,6 +44,28 @@ def percentile(values: Iterable[float], percent: float) -> float | None:
     if not ordered:
         return None
     return ordered[max(1, math.ceil(len(ordered) * percent / 100)) - 1]
+
+
+@dataclass(frozen=True)
+class Share:
+    """``k`` of ``n``; without any there is no rate."""
+
+    k: int
+    n: int
+
+    @classmethod
+    def of(cls, outcomes: Iterable[bool | None]) -> Share:
+        """Of the outcomes that are known."""
+        known = [outcome for outcome in outcomes if outcome is not None]
+        return cls(sum(known), len(known))
+
+    @property
+    def rate(self) -> float | None:
+        return self.k / self.n if self.n else None
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """Its exact interval (Clopper-Pearson)."""
+        return clopper_pearson(self.k, self.n, confidence)
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def failures_in(known: Iterable[Knowledge]) -> list[str]:
         pattern.rule: pattern.with_fault.k
         for each in known
         for pattern in each.patterns
-        if (pattern.with_fault.value or 0.0) > (pattern.without.value or 0.0)
+        if (pattern.with_fault.rate or 0.0) > (pattern.without.rate or 0.0)
     }
     return sorted(rules, key=lambda rule: (-rules[rule], rule))
 

@@ -12,14 +12,14 @@ from markupsafe import Markup
 from wirefault.experiments.search.chain import Chain
 from wirefault.judging.findings.finding import span_in_words
 from wirefault.memory.document import MemoryDocument, recordings_of
-from wirefault.memory.knowledge import CONFIDENCE, Knowledge, Range, Share
+from wirefault.memory.knowledge import CONFIDENCE, Knowledge, Range
 from wirefault.memory.learnings import learnings
 from wirefault.report.page.parts import Cell, Chart, Matrix, PageContent, Table, count_text
 from wirefault.report.page.phrase import Figure, Phrase, joined, marked_up
 from wirefault.report.page.searches import chain_table
 from wirefault.report.page.svg import IntervalRow, intervals
 from wirefault.report.search import risk_text
-from wirefault.stats.rates import percent
+from wirefault.stats.rates import Share, percent
 
 _MAX_RUNS = 5
 """Runs that a sentence links."""
@@ -182,7 +182,7 @@ def _cell(placed: tuple[int, Knowledge] | None) -> Cell | None:
         return None
     at, known = placed
     share = known.with_fault
-    if share.value is None:
+    if share.rate is None:
         return Cell("no outcome", "unknown")
     effect = known.effect
     lowered, raised = effect is not None and effect.high < 0, effect is not None and effect.low > 0
@@ -198,11 +198,12 @@ def _success_chart(known: _Placed) -> Iterator[Chart]:
             ("with", "with_fault", each.with_fault, "fault"),
             ("without", "without", each.without, ""),
         ):
-            if share.value is None or share.interval is None:
+            ends = share.interval(CONFIDENCE)
+            if share.rate is None or ends is None:
                 continue
-            low, high = (100 * end for end in share.interval)
+            low, high = (100 * end for end in ends)
             name = f"{each.component}, {word} {each.fault}"
-            rows.append(IntervalRow(name, low, high, 100 * share.value, _share_text(share, at, key), kind))
+            rows.append(IntervalRow(name, low, high, 100 * share.rate, _share_text(share, at, key), kind))
     if rows:
         title = "Success with and without each fault"
         says = f"Share of successful episodes with its {percent(CONFIDENCE)} interval."
@@ -254,14 +255,15 @@ def _known_table(known: _Placed) -> Iterator[Table]:
 
 
 def _share_text(share: Share, at: int, key: str) -> str:
-    if share.value is None or share.interval is None:
+    ends = share.interval(CONFIDENCE)
+    if share.rate is None or ends is None:
         return "no data"
     path = ("components", at, key)
     low, high = (
         Figure(f"{100 * end:.3g}{unit}", *path, "interval", place)
-        for place, (end, unit) in enumerate(zip(share.interval, ("", " %"), strict=True))
+        for place, (end, unit) in enumerate(zip(ends, ("", " %"), strict=True))
     )
-    rate = Figure(percent(share.value), *path, "value")
+    rate = Figure(percent(share.rate), *path, "value")
     return Phrase(
         *(rate, ", ", Figure(share.k, *path, "k"), " of ", Figure(share.n, *path, "n")),
         *(" (", low, " to ", high, ")"),
