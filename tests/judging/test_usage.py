@@ -10,9 +10,12 @@ from tests.judging.test_summary import GOOD, run
 from tests.report.test_console import printed
 from tests.support import replace
 from wirefault.cli.exec import _story
+from wirefault.experiments.logical_calls import logical_calls
 from wirefault.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
 from wirefault.judging.summary import summarise
+from wirefault.judging.trace import traces
 from wirefault.judging.usage import FirstTokens, calls_by_link, model_usage
+from wirefault.report.page.figures import link_figures
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link
 
@@ -92,12 +95,16 @@ def test_retried_request_recovers():
 KEYED = '{{"refund": 17, "idempotency_key": "{}"}}'
 
 
-def test_retry_with_another_key_in_body_is_retry():
+def test_every_table_counts_retry_with_another_key_in_body():
+    """The table of exec, the page's and the logical calls beside the finding that the write was repeated."""
     first = replace(STRUCK, request_body=KEYED.format("a1"))
     again = replace(ASKED, start=2.0, fingerprint="f2", request_body=KEYED.format("b2"))
     other = replace(again, request_body='{"refund": 18}')
     assert [row.retried for row in calls_by_link([STARTED, first, again])] == [1]
     assert [row.retried for row in calls_by_link([STARTED, first, other])] == [0]
+    of_both, of_others = (traces([STARTED, first, second]) for second in (again, other))
+    assert [link_figures(each)[0]["again"] for each in (of_both, of_others)] == [{"code": 1}, {}]
+    assert [len(logical_calls(*each)) for each in (of_both, of_others)] == [1, 2]
 
 
 def test_refused_model_asked_with_another_prompt_is_retry():

@@ -18,7 +18,8 @@ from wirefault.experiments.outages import operation_of
 from wirefault.judging.layers import LAYERS, Layer, layer_of
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.judging.usage import costs_of
+from wirefault.judging.usage import costs_of, may_have_unknown_tokens
+from wirefault.judging.writes import same_requests
 from wirefault.settings.budgets import Price
 
 
@@ -91,9 +92,12 @@ def logical_calls(trace: EpisodeTrace) -> tuple[LogicalCall, ...]:
 
 
 def _all_chains(trace: EpisodeTrace) -> list[Sequence[Request]]:
-    groups: defaultdict[object, list[Request]] = defaultdict(list)
+    if not any(request.failed for request in trace.requests):  # finding the same ones takes longer
+        return [[request] for request in trace.requests]
+    groups: defaultdict[tuple[int, str, str], list[Request]] = defaultdict(list)
+    sames = same_requests(trace)
     for request in trace.requests:
-        groups[request.same or id(request)].append(request)
+        groups[request.attempt, request.link_name, sames[id(request)]].append(request)
     return [chain for group in groups.values() for chain in _chains(group)]
 
 
@@ -101,7 +105,7 @@ def _chains(group: Iterable[Request]) -> Iterator[Sequence[Request]]:
     """The requests for one thing by logical call; those that were in progress at once are several calls."""
     chains: list[list[Request]] = []
     for request in group:
-        waiting = [c for c in chains if c[-1].failed and c[-1].end <= request.start]
+        waiting = [c for c in chains if c[-1].failed and request.began_after(c[-1])]
         if waiting:
             max(waiting, key=lambda chain: chain[-1].end).append(request)
         else:
@@ -132,7 +136,7 @@ def _is_last(trace: EpisodeTrace, request: Request) -> bool:
 def _failed_tries(requests: Sequence[Request], prices: Mapping[str, Price], *, whole: bool) -> FailedTries:
     failed = [request for request in requests if request.failed]
     costs = costs_of([r.exchange for r in failed if r.exchange is not None], prices)
-    known = not any(map(_may_have_unknown_tokens, failed))
+    known = not any(may_have_unknown_tokens(request.exchange) for request in failed)
     priced = bool(prices) and known and not costs.unpriced
     return FailedTries(
         len(failed),
@@ -142,13 +146,3 @@ def _failed_tries(requests: Sequence[Request], prices: Mapping[str, Price], *, w
         (costs.usd or 0.0) if priced else None,
         whole,
     )
-
-
-def _may_have_unknown_tokens(request: Request) -> bool:
-    """Whether the model may have answered without token counts; a refused request costs none."""
-    exchange = request.exchange
-    if exchange is None or not exchange.of_model or not exchange.forwarded or exchange.replay == "hit":
-        return False
-    if exchange.tokens is not None:
-        return False
-    return request.answered is None or request.answered < 400

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ from wirefault.history.judged_events import Costs
 from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.requests import Request, is_refused_model
 from wirefault.judging.trace import EpisodeTrace, traces
-from wirefault.judging.writes import same_exchanges
+from wirefault.judging.writes import rows_of_same
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
 
@@ -87,6 +87,14 @@ def _of_models(events: Iterable[Event]) -> Iterator[Exchange]:
 def _answered(exchange: Exchange) -> bool:
     """Whether the model answered, even if a fault hid that from the caller."""
     return exchange.tokens is not None or (exchange.answered is not None and exchange.answered < 300)
+
+
+def may_have_unknown_tokens(exchange: Exchange | None) -> bool:
+    """Whether a model may have used tokens that no reply reports; a refused request costs none."""
+    if exchange is None or exchange.tokens is not None or not exchange.forwarded:
+        return False
+    is_paid = exchange.of_model and exchange.replay != "hit"
+    return is_paid and (exchange.answered is None or exchange.answered < 400)
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
@@ -176,21 +184,15 @@ def _add_connections(rows: Mapping[str, LinkCalls], trace: EpisodeTrace) -> None
 
 
 def _following(trace: EpisodeTrace) -> dict[int, Sequence[Request]]:
-    """For the ``id`` of each request the later ones for the same, as in the findings: without generated ids
-    and idempotency keys; after a model's refusal also whatever else it is asked.
+    """For the ``id`` of each request the later ones for the same; after a model's refusal also whatever else
+    it is asked.
     """
-    sames = same_exchanges(trace)
-    requests = [request for request in trace.requests if request.exchange is not None]
-    groups: defaultdict[tuple[int, str, str, str], list[Request]] = defaultdict(list)
-    for request in requests:
-        same = sames[id(request.exchange)]
-        groups[request.attempt, request.link_name, request.method, same].append(request)
     following: dict[int, Sequence[Request]] = {}
-    for row in (row for group in groups.values() for row in trace.rows(group)):
+    for row in rows_of_same(trace):
         for place, request in enumerate(row):
             following[id(request)] = row[place + 1 :]
-    for place, request in enumerate(requests):
+    for place, request in enumerate(trace.requests):
         if request.exchange is not None and is_refused_model(request.exchange):
-            later = requests[place + 1 :]
+            later = trace.requests[place + 1 :]
             following[id(request)] = [again for again in later if trace.asks_model_again(request, again)]
     return following

@@ -104,10 +104,10 @@ class SentCount:
 def sent_counts(trace: EpisodeTrace) -> tuple[SentCount, ...]:
     """The requests of the episode that were sent several times in an attempt, but those to models."""
     groups: defaultdict[tuple[str, int], list[Request]] = defaultdict(list)
-    sames = same_exchanges(trace)
+    sames = same_requests(trace)
     for request in trace.requests:
         if request.exchange is not None and not request.of_model:
-            groups[sames[id(request.exchange)], request.attempt].append(request)
+            groups[sames[id(request)], request.attempt].append(request)
     counts: dict[str, SentCount] = {}
     for (same, _), group in groups.items():
         if len(group) > 1:
@@ -133,7 +133,7 @@ def writes_in(trace: EpisodeTrace) -> list[Write]:
     outer = {id(request): _outermost(request, requests) for request in requests}
     containing = {id(call) for call in outer.values() if call is not None}
     innermost = [request for request in requests if id(request) not in containing]
-    sames = _same_requests(trace, innermost)
+    sames = _sames(trace, innermost)
     fates = _in_probed_world(trace, innermost, sames, _fates(trace, innermost))
     return [
         Write(
@@ -213,23 +213,26 @@ def _served_until(call: Request) -> float:
 # the same write
 
 
-def _same_requests(trace: EpisodeTrace, requests: Sequence[Request]) -> list[str]:
-    """For each request a text that is equal for the same writes."""
-    prompts = [start.prompt for start in trace.all(EpisodeStarted)]
-    received = _Received(trace.exchanges, prompts)
-    return [
-        received.same(request.exchange, request.link)
-        if request.exchange is not None
-        else received.same_fingerprint(request) or request.ids[0]
-        for request in requests
-    ]
+def _sames(trace: EpisodeTrace, requests: Sequence[Request]) -> list[str]:
+    """For each request a text that is equal for the same ones."""
+    received = _Received(trace.exchanges, [start.prompt for start in trace.all(EpisodeStarted)])
+    return [received.same_request(request) for request in requests]
 
 
-def same_exchanges(trace: EpisodeTrace) -> dict[int, str]:
-    """For the ``id`` of each exchange a text that is equal for the same requests, reads among them."""
-    requests = [request for request in trace.requests if request.exchange is not None]
-    sames = _same_requests(trace, requests)
-    return {id(request.exchange): same for request, same in zip(requests, sames, strict=True)}
+def same_requests(trace: EpisodeTrace) -> dict[int, str]:
+    """For the ``id`` of each request a text that is equal for the same ones, whatever their generated ids and
+    idempotency keys.
+    """
+    return dict(zip(map(id, trace.requests), _sames(trace, trace.requests), strict=True))
+
+
+def rows_of_same(trace: EpisodeTrace) -> list[list[Request]]:
+    """All requests in rows for the same, of which each may repeat the one before."""
+    groups: defaultdict[tuple[int, str, str], list[Request]] = defaultdict(list)
+    sames = same_requests(trace)
+    for request in trace.requests:
+        groups[request.attempt, request.link_name, sames[id(request)]].append(request)
+    return [row for group in groups.values() for row in trace.rows(group)]
 
 
 class _Received:
@@ -242,7 +245,15 @@ class _Received:
         ]
         self._by_fingerprint: dict[tuple[int, str, str], str] = {}
 
-    def same(self, exchange: Exchange, link: Link | None) -> str:
+    def same_request(self, request: Request) -> str:
+        exchange = request.exchange
+        if request.of_model and request.same and not (exchange and exchange.request_body):
+            return str(request.same)  # numbered by the subject, or by the gateway
+        if exchange is not None:
+            return self._same(exchange, request.link)
+        return self._same_fingerprint(request) or request.ids[0]
+
+    def _same(self, exchange: Exchange, link: Link | None) -> str:
         key = exchange.attempt, f"{exchange.link} {exchange.operation}".rstrip(), exchange.fingerprint
         known = self._by_fingerprint.get(key) if exchange.fingerprint else None
         if known is not None:
@@ -264,7 +275,7 @@ class _Received:
         self._by_fingerprint[key] = same
         return same
 
-    def same_fingerprint(self, request: Request) -> str:
+    def _same_fingerprint(self, request: Request) -> str:
         """For a request that the gateway did not see; empty without a fingerprint."""
         record = request.caller_record
         if not isinstance(record, ToolTry) or not record.fingerprint:

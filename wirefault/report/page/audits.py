@@ -36,10 +36,10 @@ from wirefault.report.page.findings import (
     episode_text,
     evidence_anchor,
     example_text,
+    finding_layers,
     further,
     helps_text,
     injected_text,
-    repeating_layers,
     reply_texts,
     where_text,
     who_text,
@@ -232,7 +232,7 @@ def _audit_findings(
         key = shown_key(answer)
         example = traces.get(key)
         seen, of = group.times
-        layers = repeating_layers(example.trace, group.worst.evidence) if example else []
+        layers = finding_layers(example.trace, group.worst.evidence) if example else []
         keys = dict.fromkeys([key, *(each for of_one in group.answers for each in _seen_in(of_one))])
         alike = [traces[each] for each in keys if each in traces]
         yield FindingCard(

@@ -23,11 +23,11 @@ from wirefault.report.page.findings import (
     episode_text,
     example_text,
     finding_anchor,
+    finding_layers,
     further,
     helps_text,
     in_ranges,
     injected_text,
-    repeating_layers,
     reply_texts,
     where_text,
     who_text,
@@ -119,7 +119,7 @@ class Group:
 
 
 def _actor(episode: JudgedEpisode, finding: Finding) -> str:
-    return actor_of(finding.rule, repeating_layers(episode.trace, finding.evidence), episode.trace)
+    return actor_of(finding.rule, finding_layers(episode.trace, finding.evidence), episode.trace)
 
 
 def groups_in(both: BothSides) -> list[Group]:
@@ -158,7 +158,7 @@ def _card(place: int, group: Group) -> FindingCard:
     side, key, finding = group.side, group.key, group.finding
     example = group.both.placed(side, key)
     twin = group.twin(key)
-    layers = repeating_layers(example.trace, finding.evidence)
+    layers = finding_layers(example.trace, finding.evidence)
     costs = cost_rows(example, [], (f"this episode in the {NAMES[side]}", ""))
     if twin is not None:
         costs += [

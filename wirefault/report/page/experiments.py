@@ -46,10 +46,10 @@ from wirefault.report.page.findings import (
     episode_text,
     example_text,
     finding_cards,
+    finding_layers,
     further,
     injected_text,
     outcome_text,
-    repeating_layers,
     where_text,
     who_text,
 )
@@ -402,7 +402,7 @@ def _layers(check: Check, example: EpisodeCard | None) -> list[Layer]:
     harmful = [] if example is None else [each for each in example.findings if each.severity == "harmful"]
     if check.verdict != "deviated" or example is None or not harmful:
         return []
-    return repeating_layers(example.trace, harmful[0].evidence)
+    return finding_layers(example.trace, harmful[0].evidence)
 
 
 def _actor(check: Check, example: EpisodeCard | None, layers: Sequence[Layer]) -> str:

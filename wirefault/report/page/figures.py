@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -14,6 +15,7 @@ from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import costs_of
+from wirefault.judging.writes import rows_of_same
 from wirefault.stats.exact import ruled_out_above
 
 RULED_OUT, CONFIDENCE = 0.05, 0.95
@@ -106,25 +108,26 @@ def busy_seconds(trace: EpisodeTrace) -> float:
 def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
     """Return a row for each link, of its requests with and without a fault: injected, or a toxic in force.
 
-    ``ms`` has their durations, failed ones included; ``again`` counts by layer the requests that repeated an
-    equal one.
+    ``ms`` has their durations, failed ones included; ``again`` counts by layer the requests that repeated one
+    for the same.
     """
-    groups: dict[tuple[str, bool], list[tuple[EpisodeTrace, Request]]] = defaultdict(list)
+    groups: dict[tuple[str, bool], list[tuple[Request, Layer | None]]] = defaultdict(list)
     for trace in traces:
+        layers = repeating_layers(trace)
         for request in trace.requests:
             faulted = bool(request.injected) or trace.under_toxic(request)
-            groups[request.link_name, faulted].append((trace, request))
+            groups[request.link_name, faulted].append((request, layers.get(id(request))))
     rows = []
     for (link, faulted), requests in sorted(groups.items()):
-        times = [request.ms for _, request in requests]
-        exchanges = [request.exchange for _, request in requests if request.exchange is not None]
-        again = Counter(layer for trace, request in requests if (layer := repeating_layer(trace, request)))
+        times = [request.ms for request, _ in requests]
+        exchanges = [request.exchange for request, _ in requests if request.exchange is not None]
+        again = Counter(layer for _, layer in requests)
         rows.append(
             {
                 "link": link,
                 "faulted": faulted,
                 "requests": len(requests),
-                "failed": sum(bool(request.failed) for _, request in requests),
+                "failed": sum(bool(request.failed) for request, _ in requests),
                 "tokens": costs_of(exchanges, {}).tokens,
                 "ms": {"min": min(times), "median": median(times), "max": max(times)},
                 "again": {layer: again[layer] for layer in LAYERS if again[layer]},
@@ -133,9 +136,7 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
     return rows
 
 
-def repeating_layer(trace: EpisodeTrace, request: Request) -> Layer | None:
-    """Return the layer that repeated a request of its attempt; None for a first one, or if unknown."""
-    for group in trace.repeated:
-        if request in group[1:]:
-            return repeater_of(trace, group[group.index(request) - 1], request)
-    return None
+def repeating_layers(trace: EpisodeTrace) -> Mapping[int, Layer | None]:
+    """Return the layer behind each repetition, by the ``id`` of the request; None if it is unknown."""
+    pairs = (pair for row in rows_of_same(trace) for pair in pairwise(row))
+    return {id(again): repeater_of(trace, before, again) for before, again in pairs}

@@ -17,7 +17,7 @@ from wirefault.judging.subject_name import scripted_links
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.report.page.costs import WRITES, cost_rows, effect_text, no_control, twin_of
 from wirefault.report.page.episode import EpisodeCard, Node, event_anchor
-from wirefault.report.page.figures import repeating_layer
+from wirefault.report.page.figures import repeating_layers
 from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import FindingCard, count_text
 from wirefault.report.page.phrase import Figure, Phrase, capitalised
@@ -96,7 +96,7 @@ def finding_cards(
     for (severity, rule, _), members in groups.items():
         example, finding, _ = members[0]
         alike = [each for each, _, _ in members]
-        who = repeating_layers(example.trace, finding.evidence)
+        who = finding_layers(example.trace, finding.evidence)
         evidence = finding.evidence[0] if finding.evidence else ""
         cards.append(
             FindingCard(
@@ -410,9 +410,10 @@ def _all_nodes(nodes: Sequence[Node]) -> Iterator[Node]:
         yield from _all_nodes(node.children)
 
 
-def repeating_layers(trace: EpisodeTrace, evidence: Sequence[str]) -> list[Layer]:
+def finding_layers(trace: EpisodeTrace, evidence: Sequence[str]) -> list[Layer]:
     """Return the layers that sent the requests of a finding again; empty if none was repeated."""
-    layers = (repeating_layer(trace, each) for each in trace.requests_in(evidence))
+    known = repeating_layers(trace)
+    layers = (known.get(id(each)) for each in trace.requests_in(evidence))
     return list(dict.fromkeys(layer for layer in layers if layer))
 
 
