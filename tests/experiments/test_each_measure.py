@@ -65,6 +65,7 @@ PATIENT = episode(
 
 BUDGETS = '{"episode": {"tokens": 10}}'
 LOST_REPLY = model_requests(complete=(True, False))
+NEVER_ANSWERED = model_requests(tokens_in=None, tokens_out=None, status=None, complete=(True, False))
 LOST_COUNT = model_requests(tokens_in=None, tokens_out=None, complete=(True, False))
 SLOW_FAILURE = episode(
     exchange(status=503, ms=500.0), exchange(try_=2, start=104.0, ms=0.0), ended(ms=1000.0), expect={}
@@ -147,6 +148,7 @@ ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("tokens <= 14", [model_requests()] * 20, "deviated"),
     ("tokens <= 9", [UNTOLD], "unknown"),
     ("tokens <= 9", [GOOD], "unknown"),
+    ("tokens <= 9", [NEVER_ANSWERED] * 20, "unknown"),
     ("tokens <= 90", [*[model_requests()] * 20, INVALID], "unknown"),
     ("cost <= 15", [model_requests()] * 20, "held"),
     ("cost <= 14", [model_requests()] * 20, "deviated"),

@@ -20,6 +20,10 @@ AGAIN = model(3.0, ms=10.0, tokens_in=12, try_=2, first_token_ms=5.0, request_bo
 SEARCH = exchange("search", start=2.5, ms=5.0, status=503)
 
 
+def of_requests(*exchanges: Exchange) -> Metrics:
+    return metrics_of(exchanges, FIRST.episode)
+
+
 def test_figures_are_those_of_the_requests() -> None:
     metrics = metrics_of([AGAIN, SEARCH, CUT, FIRST], FIRST.episode)
     assert [each.start for each in metrics.history] == [1.0, 2.0, 2.5, 3.0]
@@ -32,13 +36,19 @@ def test_figures_are_those_of_the_requests() -> None:
     assert metrics.faults == [FaultInCall("model", "stream_cut", injected=True)]
 
 
+def test_error_of_a_tool_is_a_failure() -> None:
+    """As for statements about `failed_calls`; its status is 200."""
+    error = exchange("shop", dialect="mcp", message="tools/call", tool="order", tool_answer="error")
+    assert of_requests(error).failed_calls == 1
+
+
 def test_tokens_that_no_reply_reports_are_unknown() -> None:
-    assert (Metrics([CUT]).tokens_in, Metrics([SEARCH]).tokens_out) == (None, None)
+    assert (of_requests(CUT).tokens_in, of_requests(SEARCH).tokens_out) == (None, None)
 
 
 def test_replayed_reply_costs_no_tokens() -> None:
     replayed = model(4.0, tokens_in=5, tokens_out=5, replay="hit")
-    assert (Metrics([FIRST, replayed]).tokens_in, Metrics([replayed]).tokens_out) == (10, None)
+    assert (of_requests(FIRST, replayed).tokens_in, of_requests(replayed).tokens_out) == (10, None)
 
 
 def test_one_attempt_of_one_episode() -> None:

@@ -29,7 +29,7 @@ from wirefault.history.events import (
 from wirefault.history.judged_events import FaultRecord, Outcome
 from wirefault.history.logs import strip_control
 from wirefault.judging.judge import RunJudgement
-from wirefault.judging.metrics import Metrics, metrics_of
+from wirefault.judging.metrics import Metrics
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 
@@ -199,7 +199,7 @@ class EpisodeView:
     @cached_property
     def metrics(self) -> Metrics:
         """Calls, tokens, first token times, conversation, history and faults of the whole episode."""
-        return metrics_of(self.events, self.episode)
+        return Metrics(self.trace.requests)
 
     @property
     def prompt(self) -> str:

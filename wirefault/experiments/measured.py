@@ -13,8 +13,10 @@ from operator import attrgetter
 from wirefault.experiments.episode_view import EpisodeView
 from wirefault.experiments.expression import COMPARISONS, Bounds, Truth, exactly
 from wirefault.history.events import Exchange
+from wirefault.history.judged_events import Costs
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.requests import Request
+from wirefault.judging.usage import costs_of, may_have_unknown_tokens
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,7 @@ NEEDS_REPLIES = (
     f"whether each reply reached the subject, which may be unknown after a toxic; {NEEDS_REQUESTS}"
 )
 NEEDS_USAGE = "the usage in each reply of the model: without it the figure is a lower bound"
-TokenCount = Callable[[Exchange], int | None]
-
-
+TokenCount = Callable[[Exchange | Costs], int | None]
 ALL_TOKENS: TokenCount = attrgetter("tokens")
 
 
@@ -90,8 +90,7 @@ def counted_tokens(view: EpisodeView, count: TokenCount) -> tuple[list[tuple[Req
         tokens = count(request.exchange) if request.exchange else None
         if tokens is not None:
             known.append((request, tokens))
-        elif request.executed != "no":
-            unknown += 1
+        unknown += may_have_unknown_tokens(request.exchange)
     if unknown:
         return known, f"{unknown} replies do not report their tokens"
     return known, view.unseen(view.trace.links.model_names)
@@ -104,7 +103,10 @@ def ids_of(requests: Iterable[Request]) -> list[str]:
 
 def token_sum(count: TokenCount, view: EpisodeView, *_: str) -> Measured:
     known, gap = counted_tokens(view, count)
-    return figure_of(sum(tokens for _, tokens in known), ids_of(request for request, _ in known), gap)
+    costs = view.judgement.costs
+    if view.turn is not None and view.turns > 1:
+        costs = costs_of([request.exchange for request in view.requests if request.exchange], {})
+    return figure_of(count(costs) or 0, ids_of(request for request, _ in known), gap)
 
 
 def largest_call(view: EpisodeView, *_: str) -> Measured:

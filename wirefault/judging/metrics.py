@@ -11,6 +11,7 @@ from pathlib import Path
 
 from wirefault.history.events import Event, Exchange
 from wirefault.history.reader import Tail
+from wirefault.judging.requests import Request
 from wirefault.judging.usage import costs_of
 
 
@@ -27,52 +28,53 @@ class FaultInCall:
 class Metrics:
     """Figures of the requests so far. A figure that a reply does not report is not in its list or sum."""
 
-    exchanges: Sequence[Exchange]
+    requests: Sequence[Request]
 
-    @property
+    @cached_property
     def history(self) -> Sequence[Exchange]:
         """All requests on links, in the order in which they began."""
-        return self.exchanges
+        exchanges = [request.exchange for request in self.requests if request.exchange is not None]
+        return sorted(exchanges, key=lambda exchange: exchange.start)
 
     @cached_property
     def model_calls(self) -> Sequence[Exchange]:
         """The requests that asked a model, including retries."""
-        return [exchange for exchange in self.exchanges if exchange.of_model]
+        return [exchange for exchange in self.history if exchange.of_model]
 
     @property
     def calls(self) -> int:
         """Number of requests on all links."""
-        return len(self.exchanges)
+        return len(self.history)
 
     @property
     def retries(self) -> int:
         """Number of requests that repeat an earlier one of the same call."""
-        return sum(exchange.try_ > 1 for exchange in self.exchanges)
+        return sum(exchange.try_ > 1 for exchange in self.history)
 
     @property
     def failed_calls(self) -> int:
-        """Number of requests without a whole reply, or with an error status."""
-        return sum(exchange.failed for exchange in self.exchanges)
+        """Number of requests without a whole reply, or with an error: a status, or an MCP tool's."""
+        return sum(bool(request.failed) for request in self.requests)
 
     @property
     def calls_by_link(self) -> dict[str, int]:
         """Number of requests on each link."""
-        return dict(Counter(exchange.link for exchange in self.exchanges))
+        return dict(Counter(exchange.link for exchange in self.history))
 
     @property
     def latencies_ms(self) -> list[float]:
         """Duration of each request."""
-        return [exchange.ms for exchange in self.exchanges]
+        return [exchange.ms for exchange in self.history]
 
     @property
     def tokens_in(self) -> int | None:
         """Tokens of the model's requests, as its replies report them; None if none does."""
-        return costs_of(self.exchanges, {}).tokens_in
+        return costs_of(self.history, {}).tokens_in
 
     @property
     def tokens_out(self) -> int | None:
         """Tokens of the model's replies, as they report them; None if none does."""
-        return costs_of(self.exchanges, {}).tokens_out
+        return costs_of(self.history, {}).tokens_out
 
     @property
     def first_token_ms(self) -> list[float]:
@@ -96,7 +98,7 @@ class Metrics:
         """The faults that requests met, in their order."""
         return [
             FaultInCall(exchange.link, fault.kind, injected=fault.injected)
-            for exchange in self.exchanges
+            for exchange in self.history
             for fault in exchange.faults
         ]
 
@@ -108,9 +110,10 @@ def metrics_so_far(gateway: Path, episode: str, attempt: int) -> Metrics:
 
 def metrics_of(events: Iterable[Event], episode: str, attempt: int | None = None) -> Metrics:
     """The metrics of one episode, or of one attempt at it."""
-    exchanges = [
-        event
-        for event in events
-        if isinstance(event, Exchange) and event.episode == episode and attempt in (None, event.attempt)
-    ]
-    return Metrics(sorted(exchanges, key=lambda exchange: exchange.start))
+    return Metrics(
+        [
+            Request((), event, None)
+            for event in events
+            if isinstance(event, Exchange) and event.episode == episode and attempt in (None, event.attempt)
+        ]
+    )

@@ -115,6 +115,8 @@ BLOCKED = opaque(armed(timeout("spare", "upstream")))
 OTHER_WAY = opaque(request(103, 503), over_mcp("find", {}, 104.0))
 TOKENS = opaque(model_request(), model_request(105.0, tokens_in=100, tokens_out=50))
 UNTOLD = opaque(model_request(tokens_in=None, tokens_out=None))
+NEVER_ANSWERED = opaque(model_request(tokens_in=None, tokens_out=None, status=None, complete=(True, False)))
+REFUSED = opaque(model_request(tokens_in=None, tokens_out=None, status=500))
 EMBEDDED = opaque(model_request(tokens_in=10, tokens_out=None))  # such a reply has no tokens out
 REPLAYED = opaque(model_request(tokens_in=10, tokens_out=5, replay="hit"))
 STRUCK = view(tried(error="server_error", status=503), exchange(status=503, fault=fault_met()))
@@ -199,6 +201,8 @@ ROWS: list[tuple[AssertionEntry, EpisodeView, bool | None]] = [
     ("call_tokens <= 150", TOKENS, True),
     ("call_tokens <= 149", TOKENS, False),
     ("tokens <= 164", UNTOLD, None),
+    ("tokens <= 164", NEVER_ANSWERED, None),
+    ("tokens <= 0", REFUSED, True),
     ("tokens_in <= 110", TOKENS, True),
     ("tokens_in <= 109", TOKENS, False),
     ("tokens_in <= 109", UNTOLD, None),

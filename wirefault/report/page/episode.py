@@ -29,6 +29,8 @@ _ALIKE = 0.3
 _CONTEXT = 3
 """Lines on each side of a difference, where it is cut out."""
 AGENT, MODEL = "agent", "model"
+_Failed = frozenset[tuple[str, ...]]
+"""The ids of each request that failed."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Node:
     """The id of its element, ``ep/3/gateway-0:2``; empty for lines without an event."""
     others: Sequence[str] = ()
     """Ids of the further events that it shows."""
+    failed: bool = False
+    """Whether it is a request that failed for the agent."""
 
     @property
     def label(self) -> str:
@@ -88,11 +92,6 @@ class Node:
     def is_request(self) -> bool:
         """Whether it opens: requests and tool calls do."""
         return bool(self.children or self.sides)
-
-    @property
-    def failed(self) -> bool:
-        """Whether it is a request without success."""
-        return self.line.ms is not None and not self.line.seen.startswith("2")
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,8 @@ class EpisodeCard(JudgedEpisode):
 
     @cached_property
     def nodes(self) -> Sequence[Node]:
-        return _nodes(self._lines[:_MAX_LINES], self.number)
+        failed = frozenset(request.ids for request in self.trace.requests if request.failed)
+        return _nodes(self._lines[:_MAX_LINES], self.number, failed)
 
     @property
     def omitted(self) -> int:
@@ -210,7 +210,7 @@ def event_anchor(number: int, event: str) -> str:
     return f"{episode_anchor(number)}/{bare_id(event)}"
 
 
-def _nodes(lines: Sequence[TimelineLine], number: int) -> list[Node]:
+def _nodes(lines: Sequence[TimelineLine], number: int, failed: _Failed) -> list[Node]:
     """Nest the lines by depth; the two sides of a reply become one block."""
     roots: list[Node] = []
     position = 0
@@ -218,12 +218,12 @@ def _nodes(lines: Sequence[TimelineLine], number: int) -> list[Node]:
         end = position + 1
         while end < len(lines) and lines[end].depth > lines[position].depth:
             end += 1
-        roots.append(_node(lines[position], lines[position + 1 : end], number))
+        roots.append(_node(lines[position], lines[position + 1 : end], number, failed))
         position = end
     return roots
 
 
-def _node(line: TimelineLine, below: Sequence[TimelineLine], number: int) -> Node:
+def _node(line: TimelineLine, below: Sequence[TimelineLine], number: int, failed: _Failed) -> Node:
     upstream = next(
         (each for each in below if each.kind == "upstream" and each.depth == line.depth + 1), None
     )
@@ -236,7 +236,8 @@ def _node(line: TimelineLine, below: Sequence[TimelineLine], number: int) -> Nod
     rest = [each for each in below if each not in (upstream, observed) or sides is None]
     ids = [bare_id(id) for id in line.ids]
     anchor = event_anchor(number, ids[0]) if ids else ""
-    return Node(line, _nodes(rest, number), sides, anchor, [event_anchor(number, id) for id in ids[1:]])
+    others = [event_anchor(number, id) for id in ids[1:]]
+    return Node(line, _nodes(rest, number, failed), sides, anchor, others, line.ids in failed)
 
 
 def _sides(upstream: TimelineLine, observed: TimelineLine) -> Sides:
