@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.judging.oracle.histories import called, ended, episode, message_sent
-from wirefault.judging.oracle.episode import EpisodeToJudge
+from wirefault.judging.judge import judge_trace
 from wirefault.judging.oracle.expect import parse_expect
 from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.value import judge_value
@@ -24,7 +24,7 @@ def cases(name):
 def judged(expect, report, a_tool_returned_it):
     result = json.dumps(report["values"], ensure_ascii=False) if a_tool_returned_it else "{}"
     events = episode(called(result), ended(report["status"], report["values"]), expect=expect)
-    return EpisodeToJudge.of(episode_trace(events), finished=True).judge().outcome
+    return judge_trace(episode_trace(events)).outcome
 
 
 @pytest.mark.parametrize("case", cases("oracle_values.jsonl"), ids=lambda case: case["id"])

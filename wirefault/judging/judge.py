@@ -25,7 +25,8 @@ from wirefault.judging.findings.outcomes import outcome_finding, with_outcome
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.rules import in_order, trace_findings
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.oracle.episode import EpisodeToJudge
+from wirefault.judging.oracle.episode import attempt_alone, judge_by_oracle, oracle_of, pending_because
+from wirefault.judging.oracle.expect import Oracle
 from wirefault.judging.oracle.exposure import AskedAbout
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.usage import ModelUsage, episode_costs, model_usage
@@ -293,39 +294,44 @@ def judge_trace(trace: EpisodeTrace, finished: bool = True, interrupted: bool = 
 
     ``finished`` is False while the run continues. An episode without an end is ``unjudged`` in such a run,
     and in a run that a person ``interrupted``. In any other run the lab failed, and it is ``invalid``.
+    Raises ``ValueError`` without its beginning.
     """
-    episode = EpisodeToJudge.of(trace, finished, interrupted)
-    verdict = episode.judge()
-    first = episode.first_attempt().judge() if len(episode.attempts) > 1 else verdict
+    started, attempts, oracle = trace.last(EpisodeStarted), trace.attempts, oracle_of(trace)
+    if started is None:
+        raise ValueError("no episode_started among the episode's events")
+    verdict = first = judge_by_oracle(trace, oracle, pending_because(trace, finished, interrupted))
+    if len(attempts) > 1:
+        alone = attempt_alone(trace, attempts[0])
+        first = judge_by_oracle(alone, oracle, pending_because(alone, finished, interrupted))
     evidence = gather(trace)
     judged = EpisodeJudged(
         t=0.0,  # the runner's clock, when it records this
-        episode=episode.started.episode,
-        prompt=episode.started.prompt,
+        episode=started.episode,
+        prompt=started.prompt,
         outcome=verdict.outcome,
         world=verdict.axes.world,
         claim=verdict.axes.claim,
         value=verdict.axes.value,
         flags=verdict.flags,
-        attempts=len(episode.attempts),
+        attempts=len(attempts),
         first_attempt_outcome=first.outcome,
         faults=evidence.faults,
         unexplained=evidence.unexplained,
         why=verdict.why,
-        touched=_is_touched(episode, evidence.faults),
+        touched=_is_touched(trace, oracle, evidence.faults),
         findings=tuple(trace_findings([trace])),
         costs=episode_costs(trace),
     )
     return structs.replace(judged, by_outcome=outcome_finding(trace, judged))
 
 
-def _is_touched(episode: EpisodeToJudge, faults: Sequence[FaultRecord]) -> bool:
+def _is_touched(trace: EpisodeTrace, oracle: Oracle | None, faults: Sequence[FaultRecord]) -> bool:
     """Whether a delivered fault touched what the oracle asks about."""
-    if episode.oracle is None or not any(fault.delivered for fault in faults):
+    if oracle is None or not any(fault.delivered for fault in faults):
         return False
-    faulted = faulted_exchanges(episode.trace)
+    faulted = faulted_exchanges(trace)
     toxics: list[tuple[None, None]] = [(None, None)] * (len(faults) - len(faulted))
-    about = AskedAbout(episode.oracle, episode.trace)
+    about = AskedAbout(oracle, trace)
     return any(
         fault.delivered is True and about.is_touched(fault, exchange, fault_met)
         for fault, (exchange, fault_met) in zip(faults, [*toxics, *faulted], strict=True)

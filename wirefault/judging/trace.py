@@ -18,6 +18,7 @@ from wirefault.dialects.mcp import LIST
 from wirefault.history.events import (
     AttemptArmed,
     AttemptEnded,
+    AttemptHealed,
     ConnectionEnded,
     EpisodeStarted,
     Event,
@@ -147,6 +148,12 @@ class EpisodeTrace:
     def kills(self) -> Sequence[Identified[SubjectKilled]]:
         """The kills of the subject by the lab."""
         return self._identified(SubjectKilled)
+
+    @cached_property
+    def attempts(self) -> Sequence[int]:
+        """The attempts that were made, in their order."""
+        kinds = AttemptArmed | AttemptEnded | AttemptHealed | ToolTry
+        return sorted({event.attempt for event in self.events if isinstance(event, kinds)})
 
     def end_of(self, attempt: int) -> Identified[AttemptEnded] | None:
         return next((end for end in self.ends if end.event.attempt == attempt), None)

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from wirefault.dialects.sameness import without_call_ids
-from wirefault.history.events import EpisodeStarted, SubjectKilled
+from wirefault.history.events import SubjectKilled
 from wirefault.history.judged_events import Severity
 from wirefault.judging.checker import Observation
 from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.on_replies import HeldBack
-from wirefault.judging.oracle.episode import EpisodeToJudge
+from wirefault.judging.oracle.episode import expected_world, oracle_of
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, sent_at_once, writes_in
@@ -41,11 +41,9 @@ def _write_repeated(trace: EpisodeTrace) -> Iterator[Observation]:
 
 def _all_asked_for(trace: EpisodeTrace) -> bool:
     """Whether the oracle names all writes, and each was executed the expected number of times."""
-    if trace.last(EpisodeStarted) is None:
-        return False
-    episode = EpisodeToJudge.of(trace, finished=True)
-    names_all = episode.oracle is not None and episode.oracle.names_all_writes
-    return names_all and episode.expected_world().axis == "as_asked"
+    oracle = oracle_of(trace)
+    names_all = oracle is not None and oracle.names_all_writes
+    return names_all and expected_world(trace, oracle).axis == "as_asked"
 
 
 def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observation:
