@@ -16,7 +16,7 @@ import pytest
 from tests.examples.serving import Recorded, served
 from wirefault.history.events import RunFinished
 from wirefault.lab.toxiproxy import Choice
-from wirefault.runner.in_process import InProcessLab, RunningEpisode
+from wirefault.runner.in_process import BlockSubject, InProcessLab
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.wiring.prompts import Prompt
 from wirefault.wiring.spec_file import SpecFile
@@ -68,7 +68,7 @@ def test_client_of_this_process_meets_fault_in_its_own_thread(
 
 
 def test_block_stays_in_its_task(lab: InProcessLab, configuration: Configuration, server: Recorded) -> None:
-    async def agent() -> tuple[int, RunningEpisode]:
+    async def agent() -> tuple[int, BlockSubject]:
         with lab.tap.active(), lab.episode(Prompt("task", "task"), configuration.settings) as episode:
             async with httpx.AsyncClient() as client:
                 return (await client.get(f"{server.url}/b")).status_code, episode

@@ -19,7 +19,7 @@ from wirefault.history.events import Exchange
 from wirefault.history.reader import read_file
 from wirefault.history.writer import history_file
 from wirefault.lab.toxiproxy import choose_toxiproxy
-from wirefault.runner.in_process import InProcessLab, RunningEpisode
+from wirefault.runner.in_process import BlockSubject, InProcessLab
 from wirefault.settings.configuration import load_configuration
 from wirefault.subjects.functions.marking import marked
 from wirefault.wiring.links import FUNCTIONS_NAME
@@ -201,7 +201,7 @@ class _Session:
     """The lab of a wrapper's calls, which are one episode."""
 
     lab: InProcessLab
-    episode: RunningEpisode
+    episode: BlockSubject
     logs: Path = field(default_factory=Path)
 
     def injected(self) -> Counter[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from wirefault.core.errors import InputError, nearest
-from wirefault.runner.in_process import InProcessLab, RunningEpisode
+from wirefault.runner.in_process import BlockSubject, InProcessLab
 from wirefault.settings.configuration import Configuration
 from wirefault.subjects.surroundings import link_address
 
@@ -17,7 +17,7 @@ class Wirefault:
     def __init__(self, lab: InProcessLab, configuration: Configuration, seed: int, key: str) -> None:
         self._lab = lab
         self._configuration = configuration
-        self._episode: RunningEpisode | None = None
+        self._episode: BlockSubject | None = None
         self.seed = seed
         """The seed of every draw."""
         self.key = key
@@ -59,7 +59,7 @@ class Wirefault:
         self._episode.answer = value
 
     @contextmanager
-    def in_episode(self, episode: RunningEpisode) -> Iterator[None]:
+    def in_episode(self, episode: BlockSubject) -> Iterator[None]:
         """Connect the fixture with the test's episode within the block."""
         self._episode = episode
         try:

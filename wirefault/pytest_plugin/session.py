@@ -38,7 +38,7 @@ from wirefault.pytest_plugin.verdict import (
     without_repetition,
 )
 from wirefault.report import next_command
-from wirefault.runner.in_process import InProcessLab, RunningEpisode
+from wirefault.runner.in_process import BlockSubject, InProcessLab
 from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.wiring.links import MODEL_HOSTS
 from wirefault.wiring.prompts import Prompt
@@ -110,7 +110,7 @@ class MarkedTests:
         mark = self._marks.pop(item.nodeid)
         lab, configuration = self.running()
         settings = configuration.settings.model_copy(update={"seed": self.seed, "faults": mark.faults})
-        episodes: list[RunningEpisode] = []
+        episodes: list[BlockSubject] = []
         passed = False
         try:
             with (
@@ -127,7 +127,7 @@ class MarkedTests:
                 text = self._reported(item, mark, verdict, episodes[0], passed=passed)
                 skip_or_fail(text, verdict, passed=passed)
 
-    def _judged(self, item: pytest.Item, mark: Mark, episodes: list[RunningEpisode]) -> TestVerdict | None:
+    def _judged(self, item: pytest.Item, mark: Mark, episodes: list[BlockSubject]) -> TestVerdict | None:
         """The verdict; None for an episode that did not run or was interrupted."""
         run = episodes[0].finished_run if episodes else None
         if run is None or run.record.interrupted:
@@ -136,7 +136,7 @@ class MarkedTests:
             return None
         return self.verdict(mark, episodes[0], repeated=without_repetition(item.nodeid)[1] > 0)
 
-    def verdict(self, mark: Mark, episode: RunningEpisode, *, repeated: bool) -> TestVerdict:
+    def verdict(self, mark: Mark, episode: BlockSubject, *, repeated: bool) -> TestVerdict:
         """The verdict of a finished episode; the mark's checks run now, outside of the lab."""
         run, lab = episode.run, self.running()[0]
         with lab.tap.paused():
@@ -145,12 +145,12 @@ class MarkedTests:
             mark, run.summary, run.record.events, run.failure, repeated=repeated, checked=checked
         )
 
-    def why_line(self, episode: RunningEpisode) -> str:
+    def why_line(self, episode: BlockSubject) -> str:
         """The command that shows the episode."""
         return next_command.why_line(episode.run_id, episode.prompt.key, self.running()[1].logs)
 
     def _reported(
-        self, item: pytest.Item, mark: Mark, verdict: TestVerdict, episode: RunningEpisode, *, passed: bool
+        self, item: pytest.Item, mark: Mark, verdict: TestVerdict, episode: BlockSubject, *, passed: bool
     ) -> str:
         """Put the verdict into the test's report; its text."""
         kind = verdict.kind if passed or verdict.kind == "paid" else "failed"

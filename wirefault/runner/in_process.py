@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from types import TracebackType
 
 from wirefault.core.errors import UserError
@@ -131,46 +130,44 @@ class InProcessLab:
         return self._lab.topology
 
     @contextmanager
-    def episode(self, prompt: Prompt, settings: Settings) -> Iterator[RunningEpisode]:
+    def episode(self, prompt: Prompt, settings: Settings) -> Iterator[BlockSubject]:
         """Make the block the only attempt at that prompt, with its faults armed and its connections recorded.
 
         The block stays in its thread and task; the run waits for it in another thread. After the block
-        ``episode.run`` is the finished run. Raises ``LabFailedError`` if the block could not run.
+        its ``run`` is the finished run. Raises ``LabFailedError`` if the block could not run.
         """
         self.check()
         configuration = self._running(settings.model_copy(update={"prompt_limit": 1}))
-        episode = RunningEpisode(new_run_id(), prompt)
-        begun, over = threading.Event(), threading.Event()
-        block = _Block(episode, begun, over)
+        block = BlockSubject(new_run_id(), prompt)
         subject = self.tap.watched(block, self._pids)
         failures: list[BaseException] = []
 
         def carry_out() -> None:
             try:
-                episode.finished_run = run_prompts(
-                    episode.run_id, configuration, subject, Prompts([prompt]), SilentListener()
+                block.finished_run = run_prompts(
+                    block.run_id, configuration, subject, Prompts([prompt]), SilentListener()
                 )
             except BaseException as error:  # noqa: BLE001 - raised in the block's thread
                 failures.append(error)
             finally:
-                begun.set()
+                block.begun.set()
 
         thread = threading.Thread(target=carry_out, name="wirefault run", daemon=True)
         thread.start()
         try:
-            begun.wait()
+            block.begun.wait()
             if not block.was_called:
                 thread.join()
-                raise failures[0] if failures else LabFailedError(_why_not_begun(episode.finished_run))
-            yield episode
+                raise failures[0] if failures else LabFailedError(_why_not_begun(block.finished_run))
+            yield block
         except KeyboardInterrupt:
             block.interrupted = True
             raise
         except BaseException as error:
-            episode.error = error
+            block.error = error
             raise
         finally:
-            over.set()
+            block.over.set()
             thread.join()
         if failures:
             raise failures[0]
@@ -193,17 +190,24 @@ class InProcessLab:
         return load_configuration(self._lab.environ(), decided=settings.model_dump(mode="json"))
 
 
-@dataclass
-class RunningEpisode:
-    """An attempt in progress in this process: it takes what the code under test answers or raises."""
+class BlockSubject(Subject):
+    """A block of code of this process as the subject of one attempt.
 
-    run_id: str
-    prompt: Prompt
-    answer: object = None
-    """The answer of the code under test, if it has one: a text or a JSON value."""
-    error: BaseException | None = None
-    """The exception that ended the block."""
-    finished_run: PromptsRun | None = None
+    The run's thread waits until the block has ended.
+    """
+
+    kind = "python"
+
+    def __init__(self, run_id: str, prompt: Prompt) -> None:
+        self.name = prompt.text
+        self.run_id, self.prompt = run_id, prompt
+        self.answer: object = None
+        """The block's answer, if it has one: a text or a JSON value."""
+        self.error: BaseException | None = None
+        """The exception that ended the block."""
+        self.finished_run: PromptsRun | None = None
+        self.was_called = self.interrupted = False
+        self.begun, self.over = threading.Event(), threading.Event()
 
     @property
     def run(self) -> PromptsRun:
@@ -211,35 +215,16 @@ class RunningEpisode:
         assert self.finished_run is not None, "the block has not ended"
         return self.finished_run
 
-
-class _Block(Subject):
-    """Waits in the run's thread until the block has ended."""
-
-    kind = "python"
-
-    def __init__(self, episode: RunningEpisode, begun: threading.Event, over: threading.Event) -> None:
-        self.name = episode.prompt.text
-        self.was_called = self.interrupted = False
-        self._episode = episode
-        self._begun = begun
-        self._over = over
-
     def __call__(self, prompt: str, context: AttemptContext) -> SubjectResult:
+        """How the block ended; without an answer, it is the empty text of a quiet program."""
         self.was_called = True
-        self._begun.set()
-        self._over.wait()
+        self.begun.set()
+        self.over.wait()
         if self.interrupted:
             raise Interrupted(INTERRUPTED_LINE)
-        return block_result(self._episode)
-
-
-def block_result(episode: RunningEpisode) -> SubjectResult:
-    """How the block's attempt ended; without an answer, it is the empty text of a quiet program."""
-    if isinstance(episode.error, Exception):
-        return crash_result(episode.error)
-    if episode.answer is None:
-        return SubjectResult("text")
-    return answer_result(episode.answer)
+        if isinstance(self.error, Exception):
+            return crash_result(self.error)
+        return SubjectResult("text") if self.answer is None else answer_result(self.answer)
 
 
 def _why_not_begun(run: PromptsRun | None) -> str:
