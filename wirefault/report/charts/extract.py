@@ -13,7 +13,6 @@ from wirefault.experiments.evidence import evidence_of, owner_of
 from wirefault.experiments.index import is_dry_run
 from wirefault.experiments.recorded import control_of_run
 from wirefault.history.events import (
-    AttemptArmed,
     AttemptEnded,
     AttemptHealed,
     EpisodeJudged,
@@ -33,7 +32,7 @@ from wirefault.judging.judge import ByControl
 from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import subject_name
-from wirefault.judging.trace import EpisodeTrace, episode_trace
+from wirefault.judging.trace import EpisodeTrace, traces
 from wirefault.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData, Selection
 from wirefault.report.charts.style import group_of
 
@@ -49,9 +48,13 @@ def run_data(events: Sequence[Event], control: Mapping[str, ByControl] | None = 
     if not begins:
         raise HistoryError("no run_started in this history: is the agent's file missing?")
     begin, end = begins[0], max(_moment(event) for event in events)
-    tries = {name: list(_tries(episode_trace(group), begin.t)) for name, group in _episodes(events).items()}
-    crossed = {name for name, group in tries.items() if any(tried.fault for tried in group)}
+    episodes = {trace.episode: trace for trace in traces(events) if trace.all(EpisodeStarted)}
+    tries = {name: list(_tries(trace, begin.t)) for name, trace in episodes.items()}
     every = [tried for group in tries.values() for tried in group]
+    prompts = [
+        (trace.all(EpisodeStarted)[-1], _prompt(trace, begin.t, tries[name], (control or {}).get(name)))
+        for name, trace in episodes.items()
+    ]
     return RunData(
         run_id=begin.run_id,
         seed=begin.seed,
@@ -59,9 +62,9 @@ def run_data(events: Sequence[Event], control: Mapping[str, ByControl] | None = 
         settings=begin.settings,
         planned=begin.prompts,
         length=max(end - begin.t, 0.001),
-        prompts=tuple(_prompts(events, begin.t, crossed, control or {})),
+        prompts=tuple(prompt for _, prompt in sorted(prompts, key=lambda pair: pair[0].t)),
         tries=tuple(sorted(every, key=lambda tried: (tried.start, tried.link))),
-        spans=(*_toxic_spans(events, begin.t, end), *_injected_spans(events, begin.t)),
+        spans=(*_toxic_spans(episodes.values(), begin.t, end), *_injected_spans(events, begin.t)),
         unfinished=_unfinished(events),
         links=begin.wired.names,
         models=begin.wired.model_names,
@@ -89,24 +92,15 @@ def _unfinished(events: Sequence[Event]) -> str | None:
     return None if last.completed else last.reason or "stopped early"
 
 
-def _episodes(events: Sequence[Event]) -> dict[str, list[Event]]:
-    groups: dict[str, list[Event]] = {event.episode: [] for event in _all(events, EpisodeStarted)}
-    for event in events:
-        group = groups.get(getattr(event, "episode", ""))
-        if group is not None:
-            group.append(event)
-    return groups
-
-
 def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
-    """Return the tries of one episode, explained by the evidence of its faults.
+    """Return the tries of one episode, explained by its judgement; before any, by the evidence of its faults.
 
     If the subject keeps no record, the gateway's is used.
     """
     if not trace.keeps_record:
         yield from (_charted(exchange, zero) for exchange in trace.exchanges)
         return
-    evidence = gather(trace)
+    evidence = trace.last(EpisodeJudged) or gather(trace)
     for tried in trace.tries:
         crossed = list(_crossed(tried, evidence.faults))
         explaining = [record for record, of_try in crossed if of_try.explains]
@@ -157,23 +151,23 @@ def _drawn_as(record: FaultRecord) -> str:
     return record.kind if record.source == "toxic" else group_of(record.kind)
 
 
-def _toxic_spans(events: Sequence[Event], zero: float, end: float) -> list[FaultSpan]:
+def _toxic_spans(episodes: Iterable[EpisodeTrace], zero: float, end: float) -> list[FaultSpan]:
     """Return the spans of toxics, from start to end or heal; a toxic never healed lasts to the end of the
     history.
 
     All strengths of a toxic, and all its outages, form one span.
     """
-    healed = {(event.episode, event.attempt): event.t for event in _all(events, AttemptHealed)}
-    times = {episode: ToxicTimes(group) for episode, group in _episodes(events).items()}
     spans = []
-    for armed in sorted(_all(events, AttemptArmed), key=lambda event: event.t):
-        healed_at = healed.get((armed.episode, armed.attempt), end)
-        for toxic in armed.toxics:
-            stood = times[armed.episode].of(armed.attempt, toxic)
-            if stood:
-                begun, gone = max(armed.t, stood[0].begun), min(healed_at, stood[-1].gone)
-                spans.append(FaultSpan(toxic.link, toxic.kind, begun - zero, gone - zero, toxic=True))
-    return spans
+    for trace in episodes:
+        times, healed = ToxicTimes(trace.events), {each.attempt: each.t for each in trace.all(AttemptHealed)}
+        for armed in trace.armed:
+            healed_at = healed.get(armed.attempt, end)
+            for toxic in armed.toxics:
+                stood = times.of(armed.attempt, toxic)
+                if stood:
+                    begun, gone = max(armed.t, stood[0].begun), min(healed_at, stood[-1].gone)
+                    spans.append(FaultSpan(toxic.link, toxic.kind, begun - zero, gone - zero, toxic=True))
+    return sorted(spans, key=lambda span: span.start)
 
 
 def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
@@ -189,32 +183,26 @@ def _injected_spans(events: Sequence[Event], zero: float) -> list[FaultSpan]:
     return spans
 
 
-def _prompts(
-    events: Sequence[Event], zero: float, crossed: set[str], control: Mapping[str, ByControl]
-) -> Iterator[ChartedPrompt]:
-    """Return the prompts in order of their start. After a late side effect the second verdict counts."""
-    verdicts: dict[str, list[EpisodeJudged]] = {}
-    for verdict in sorted(_all(events, EpisodeJudged), key=lambda event: event.t):
-        verdicts.setdefault(verdict.episode, []).append(verdict)
-    worked: dict[str, float] = {}
-    last: dict[str, float] = {}
-    for ended in sorted(_all(events, AttemptEnded), key=lambda event: event.end):
-        worked[ended.episode] = worked.get(ended.episode, 0.0) + ended.ms
-        last[ended.episode] = ended.end - zero
-    for begun in sorted(_all(events, EpisodeStarted), key=lambda event: event.t):
-        judged = verdicts.get(begun.episode)
-        known = control.get(begun.episode) if judged else None
-        claim = judged[-1].claim if judged else "none"
-        outcome = "duplicate" if known and known.repeated else judged[-1].outcome if judged else None
-        yield ChartedPrompt(
-            episode=begun.episode,
-            outcome=outcome,
-            judged=judged[0].t - zero if judged else None,
-            response_ms=worked.get(begun.episode),
-            ended=last.get(begun.episode),
-            crossed_fault=begun.episode in crossed,
-            claim=claim if is_unchecked_claim(outcome, claim, begun.expect is not None) else None,
-        )
+def _prompt(
+    trace: EpisodeTrace, zero: float, tries: Iterable[ChartedTry], control: ByControl | None
+) -> ChartedPrompt:
+    """Return one episode. After a late side effect the second verdict counts."""
+    verdicts = sorted(trace.all(EpisodeJudged), key=lambda event: event.t)
+    ends = trace.all(AttemptEnded)
+    outcome = verdicts[-1].outcome if verdicts else None
+    claim = verdicts[-1].claim if verdicts else "none"
+    if verdicts and control is not None and control.repeated:
+        outcome = "duplicate"
+    has_oracle = any(started.expect is not None for started in trace.all(EpisodeStarted))
+    return ChartedPrompt(
+        episode=trace.episode,
+        outcome=outcome,
+        judged=verdicts[0].t - zero if verdicts else None,
+        response_ms=sum(ended.ms for ended in ends) if ends else None,
+        ended=max(ended.end for ended in ends) - zero if ends else None,
+        crossed_fault=any(tried.fault for tried in tries),
+        claim=claim if is_unchecked_claim(outcome, claim, has_oracle) else None,
+    )
 
 
 MAX_NAMED = 5
