@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from flask import Blueprint, Response, jsonify, request
+from msgspec import Struct, to_builtins
 
 from flask_tools.inputs import ToolError, language_code, query, required_text, whole_number
 from flask_tools.store import Service
@@ -21,17 +21,13 @@ _NAMES = ("name", "original_name")
 _OPTIONAL = {"year": int, "language": str}
 
 
-@dataclass(frozen=True)
-class Movie:
+class Movie(Struct, frozen=True, omit_defaults=True):
     """One film in the file."""
 
     name: str
     original_name: str
     year: int | None = None
     language: str | None = None  # ISO 639-1 code of the original
-
-    def as_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def blueprint(service: Service) -> Blueprint:
@@ -52,7 +48,7 @@ def blueprint(service: Service) -> Blueprint:
         page = whole_number(values, "page", 1, 1, _MAX_PAGE)
         per_page = whole_number(values, "per_page", 10, 1, _MAX_PER_PAGE)
         movies = _matching(read_movies(path), part, language)
-        results = [movie.as_json() for movie in movies[(page - 1) * per_page : page * per_page]]
+        results = to_builtins(movies[(page - 1) * per_page : page * per_page])
         return jsonify({"page": page, "per_page": per_page, "total": len(movies), "results": results})
 
     return routes

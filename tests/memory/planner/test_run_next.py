@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
 from wirefault.experiments.saved import save
-from wirefault.experiments.search.chain import Chain, Risk, Step, steps_as_data
+from wirefault.experiments.search.chain import Chain, Risk, Step
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.run_next import NextSteps, faults_in
 from wirefault.memory.planner.source import agent_source, plan_next
@@ -127,7 +127,7 @@ def test_search_ends_by_safety_over_all_steps(tmp_path: Path, monkeypatch: pytes
 
     def ended(outcomes: list[str]) -> Chain:
         done = [replace(step, name=f"step-{n}", outcomes={"n": each}) for n, each in enumerate(outcomes, 1)]
-        saved = save(replace(plan, search={**plan.search, "steps": steps_as_data(done)}), f"e{outcomes}")
+        saved = save(replace(plan, search={**plan.search, "steps": list(map(asdict, done))}), f"e{outcomes}")
         steps = NextSteps(saved)
         steps.trials = _Paper(saved)  # type: ignore[assignment]
         monkeypatch.setattr(steps, "_next", lambda: None)

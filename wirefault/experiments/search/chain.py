@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+
+from msgspec import convert
 
 Reason = Literal["regression", "unasked question", "edge of a safe range", "untested pair", "widest interval"]
 ChainState = Literal["open", "budget", "safety", "nothing left"]
@@ -145,22 +147,6 @@ def weakness_text(sign: str) -> str:
 
 def chain_of(search: Mapping[str, Any], episodes: int) -> Chain:
     """Read the chain from the saved search. ``episodes``: recorded until now."""
-    steps = tuple(map(_step, search.get("steps", ())))
+    steps = convert(search.get("steps", ()), tuple[Step, ...])
     ended: tuple[ChainState, str] = search.get("ended") or ("open", "")
     return Chain(*ended, steps, episodes)
-
-
-def _step(data: Mapping[str, Any]) -> Step:
-    tuples = ("faults", "entries", "episodes", "signs", "failed_checks")
-    return Step(
-        **{
-            **data,
-            "risk": Risk(**data["risk"]),
-            **{name: tuple(data.get(name, ())) for name in tuples},
-        }
-    )
-
-
-def steps_as_data(steps: Iterable[Step]) -> list[dict[str, Any]]:
-    """The steps as the search saves them."""
-    return [asdict(step) for step in steps]

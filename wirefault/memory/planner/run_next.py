@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from wirefault.core.errors import InputError
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.search.chain import Chain, Step, chain_of, steps_as_data
+from wirefault.experiments.search.chain import Chain, Step, chain_of
 from wirefault.experiments.search.trials import Trials, base_arm
 from wirefault.experiments.watch import ArmSoFar, abort_reason, watched
 from wirefault.faults.sets.presets import read_canonical
@@ -97,7 +97,7 @@ class NextSteps:
         if proposal is None:
             return self._end("nothing left", "nothing is worth another episode")
         step = self._step_of(proposal)
-        self._change(steps=[*self._search.get("steps", ()), *steps_as_data([step])])
+        self._change(steps=[*self._search.get("steps", ()), asdict(step)])
         self._run(step)  # writes the plan with the step's arm
         return True
 
@@ -193,7 +193,7 @@ class NextSteps:
         self.trials.run(arm, step.episodes)
         done = self._with_results(step)
         steps = [done if each.name == step.name else each for each in self._steps]
-        self._save(steps=steps_as_data(steps))
+        self._save(steps=list(map(asdict, steps)))
         self.trials.say(f"{step.name}: {done.result}")
 
     def _failed(self, step: Step, outcomes: AbstractSet[str]) -> Iterator[str]:
