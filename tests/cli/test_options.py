@@ -99,12 +99,12 @@ def test_set_has_the_limits_of_the_option(words: list[str], message: str) -> Non
     assert result.exit_code == 64 and message in " ".join(result.output.split())
 
 
-def completions(*words: str) -> list[str]:
-    """What zsh gets for the last word."""
+def completions(*words: str, shell: str = "zsh") -> list[str]:
+    """Return what the shell gets for the last word."""
     line = {"COMP_WORDS": " ".join(["wirefault", *words]), "COMP_CWORD": str(len(words))}
-    environ = {"_WIREFAULT_COMPLETE": "zsh_complete", **line}
+    environ = {"_WIREFAULT_COMPLETE": f"{shell}_complete", **line}
     lines = CliRunner().invoke(main, [], prog_name="wirefault", env=environ).output.splitlines()
-    return lines[1::3]
+    return lines[1::3] if shell == "zsh" else lines
 
 
 def test_shell_completes_keys_and_values() -> None:
@@ -117,3 +117,10 @@ def test_shell_completes_keys_and_values() -> None:
     assert completions("plan", "--set", "max_") == ["max_episodes=", "max_time=", "max_cost="]
     assert sorted(completions("run", "--s")) == ["--seed", "--set", "--subject"]
     assert completions("run", "--st") == ["--stream"]
+
+
+def test_bash_completes_value_after_its_own_split_at_the_sign() -> None:
+    words = ("run", "--set", "toxic_scope", "=")
+    assert completions(*words, shell="bash") == ["plain,used", "plain,each", "plain,all"]
+    assert completions(*words, "us", shell="bash") == ["plain,used"]
+    assert completions("run", "--set", "toxic_sc", shell="bash")[0] == "plain,toxic_scope=used"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 MAX_SHORT_HELP = 150
@@ -44,6 +44,24 @@ HELP_ALL = Option(
     callback=_print_all,
     help="Show every option and exit.",
 )
+
+
+@add_completion_class
+class _BashComplete(BashComplete):
+    """Bash ends a word at "=": the value of ``--set KEY=VALUE`` is completed alone."""
+
+    _key = ""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        args, begun = super().get_completion_args()
+        words = [*args, begun, ""] if begun == "=" else [*args, begun]
+        if words[-4:-3] != ["--set"] or words[-2] != "=":
+            return args, begun
+        self._key = f"{words[-3]}="
+        return words[:-3], self._key + words[-1]
+
+    def format_completion(self, item: CompletionItem) -> str:
+        return f"{item.type},{item.value.removeprefix(self._key)}"
 
 
 class Command(click.Command):
