@@ -32,7 +32,7 @@ from wirefault.audit.question import PLACES, Question
 from wirefault.audit.questions import QUESTIONS
 from wirefault.cli.skill import SKILL_FILE
 from wirefault.experiments.against_control import Rise
-from wirefault.experiments.estimators import Figure, OverRepeats, Planned
+from wirefault.experiments.estimators import Figure, OverRepeats, Planned, ShareOfAsked
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.figures import (
     ADDED,
@@ -40,6 +40,7 @@ from wirefault.experiments.figures import (
     FIGURES,
     PASSES,
     PER_EPISODE,
+    RATES,
 )
 from wirefault.history.events import Event
 from wirefault.judging.findings.differences import DIFFERENCES
@@ -288,8 +289,11 @@ def _figure_rows() -> list[Figure]:
     """``pass^k`` and ``added_NAME`` are a row each; what needs a control comes last."""
     rows = list(FIGURES.values())
     rows[2:2] = [
-        Figure(f"pass{sign}k", meaning, OverRepeats(), unit="share", better="higher")
-        for sign, meaning in PASSES.items()
+        Figure("rate(CHECK)", RATES, ShareOfAsked(), unit="share", better="higher"),
+        *(
+            Figure(f"pass{sign}k", meaning, OverRepeats(), unit="share", better="higher")
+            for sign, meaning in PASSES.items()
+        ),
     ]
     names = ", ".join(f"`{name}`" for name in PER_EPISODE)
     added = f"mean rise against the same episode of the control; NAME is one of {names}"
@@ -305,7 +309,8 @@ _OF_ARM = (
     "Each measure describes one arm. In `--json` it is an object of numbers: `estimate`, `low` and `high`"
     " (its interval with the document's `confidence`), `n`, `unit`, and `bounds`, the lowest and highest"
     " value that unjudged episodes leave open; null where it is not known, and `note` says why. A count of"
-    " episodes also has their `rate`."
+    " episodes also has their `rate`. Figures that [an episode](#measures-of-an-episode) has, too, are of an"
+    " arm as `mean(seconds)` or `sum(faults_delivered)`; alone they are about each episode."
 )
 _ASSERTIONS_INTRO = (
     "Each assertion is judged from the history, for each episode. If the history lacks a fact that it needs,"

@@ -303,6 +303,14 @@ CASES = [
         "did you mean 'findings'?",
     ),
     Case(
+        "method.checks",
+        method(checks=["no crash", "no_loop"]),
+        of_arm(lambda arm: (arm.hypothesis[-1], arm.assertions)),
+        ("no crash", ("no_loop",)),
+        method(checks=["no_lop"]),
+        "unknown assertion no_lop",
+    ),
+    Case(
         "method.assertions",
         method(assertions=["no_loop"]),
         of_arm(lambda arm: arm.assertions),

@@ -26,7 +26,9 @@ from scipy import integrate, optimize, special, stats
 
 Interval = tuple[float, float]
 OPEN = ("invalid", "unjudged")
-STATEMENT = re.compile(r"(no )?([a-z]\w*(?:[\^@]\d+)?)(?: (<=|>=|==|<|>) ([\d.]+) ?(%|s)?(all)?)?")
+STATEMENT = re.compile(
+    r"(no )?(?:mean\()?([a-z]\w*(?:[\^@]\d+)?)\)?(?: (<=|>=|==|<|>) ([\d.]+) ?(%|s)?(all)?)?"
+)
 
 
 @dataclass

@@ -123,17 +123,15 @@ def _arm(answer: Answer, patience: float, is_failing: bool) -> Iterator[tuple[st
     del entry["only"]["episodes"]
     name, faults = f"{answer.ask.id}_{question.name}", {"faults": [entry]}
     if is_failing:
-        yield name, {"faults": faults, "hypothesis": ["no duplicate", "findings == 0"]}
+        yield name, {"faults": faults, "checks": ["no duplicate", "findings == 0"]}
         return
-    rules = [rule for rule in question.findings if rule in _CHECKABLE]
     # the note may be that the server executed both copies
     copied = answer.note and question.fault == "duplicate_request"
-    checks: dict[str, Any] = {"hypothesis": ["findings == 0" if copied else "no duplicate"]}
+    checks: list[Any] = ["findings == 0" if copied else "no duplicate"]
     if not answer.note:
-        checks["hypothesis"].append("crash == 0")
-    if rules:
-        checks["assertions"] = [{"no_finding": rule} for rule in rules]
-    yield name, {"faults": faults, **checks}
+        checks.append("crash == 0")
+    checks += [{"no_finding": rule} for rule in question.findings if rule in _CHECKABLE]
+    yield name, {"faults": faults, "checks": checks}
 
 
 def _comments(result: AuditResult, accepted: Acceptance) -> Iterator[str]:

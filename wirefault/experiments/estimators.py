@@ -214,6 +214,8 @@ class ShareOfJudged(_Share):
 class ShareOfAsked(ShareOfPlanned):
     """Of the episodes that ask for it; ``value`` lists what is true or open, if anything is asked."""
 
+    without: str = "no oracle asks for it in an episode"
+    """Why there may be none."""
     of_reached: bool = False
     name = "rate, exact interval, of such episodes"
 
@@ -221,7 +223,7 @@ class ShareOfAsked(ShareOfPlanned):
         episodes = _reached(arm) if self.of_reached else arm.valid.episodes
         outcomes = {e.episode: value[0] for e in episodes if (value := figure.value(e))}
         if not outcomes:
-            why = f"no data: no oracle asks for it in an episode{' that a fault reached' * self.of_reached}"
+            why = f"no data: {self.without}{' that a fault reached' * self.of_reached}"
             return Measure(None, reason=why if episodes else NOT_REACHED)
         estimate = Rate(outcomes, terms.population, max(arm.valid.missing, 0))
         share = _share_of(estimate.successes, estimate.open, estimate.n, " episodes")

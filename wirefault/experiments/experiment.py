@@ -18,10 +18,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, Wi
 from wirefault.core.errors import nearest
 from wirefault.core.identity import text_digest
 from wirefault.core.plugins import any_function_name, is_known_here
-from wirefault.experiments.assertions.registry import entry_of, entry_schema, looks_like_statement
+from wirefault.experiments.checks import AnotherName, Check, has_checks
 from wirefault.experiments.estimates import Population, Terms
 from wirefault.experiments.expression import Confidence
-from wirefault.experiments.hypothesis import checked_text, statement_text
+from wirefault.experiments.hypothesis import checked_text
 from wirefault.experiments.matrix import Matrix
 from wirefault.experiments.perturbations import PERTURBATIONS, Perturbation
 from wirefault.experiments.safety import Safety, Spending
@@ -117,53 +117,12 @@ def _with_names(entry: Any) -> Any:
 
 PromptEntry = Annotated[str | dict[str, Any], BeforeValidator(_with_names)]
 FaultsGiven = str | dict[str, Any] | list[str | dict[str, Any]]
-CheckGiven = Annotated[
-    Any, BeforeValidator(lambda value: _check_of(value)), WithJsonSchema({"type": ["string", "object"]})
-]
-_STATEMENT_SCHEMA = {
-    "anyOf": [
-        {"type": "string"},
-        {
-            "type": "object",
-            "properties": {"statement": {"type": "string"}, "where": {"const": "faulted"}},
-            "required": ["statement", "where"],
-            "additionalProperties": False,
-        },
-    ]
-}
 ToleranceText = Annotated[str, AfterValidator(lambda text: checked_text(text, with_control=False))]
-HypothesisText = Annotated[
-    str,
-    BeforeValidator(statement_text),
-    AfterValidator(lambda text: checked_text(text, with_control=True)),
-    WithJsonSchema(_STATEMENT_SCHEMA),
-]
-AssertionGiven = Annotated[Any, BeforeValidator(entry_of), WithJsonSchema(entry_schema())]
 SettingValues = Annotated[dict[str, str | int | float], AfterValidator(_known_settings)]
 
 
 # the steady state where no oracle judges success
 ANSWERS = ("crash == 0", "runaway == 0")
-
-
-def _is_statement(check: Any) -> bool:
-    """Whether it is a statement about an arm, such as ``no duplicate``; else it is about each episode."""
-    try:
-        return isinstance(check, str) and bool(checked_text(check, with_control=True))
-    except ValueError:
-        return False
-
-
-def _check_of(value: Any) -> Any:
-    """A statement as it is, an assertion as a file has it. Raises ``ValueError`` for anything else."""
-    if _is_statement(value):
-        return value
-    try:
-        return entry_of(value)
-    except ValueError:
-        if isinstance(value, str) and looks_like_statement(value):
-            checked_text(value, with_control=True)  # its error names the measures of an arm
-        raise
 
 
 class Baseline(Spec):
@@ -192,12 +151,11 @@ class Arm(Spec):
         le=100,
         description="a factor for all its probabilities, up to 1; `plan` lists those that it limits",
     )
-    hypothesis: list[HypothesisText] = Field(
-        default_factory=list, description="further statements that must hold in this arm"
+    checks: list[Check] = Field(
+        default_factory=list, description="what must hold in this arm, too; docs/statements.md"
     )
-    assertions: list[AssertionGiven] = Field(
-        default_factory=list, description="further assertions on its episodes; docs/statements.md"
-    )
+    hypothesis: list[AnotherName] = Field(default_factory=list, description="another name of `checks`")
+    assertions: list[AnotherName] = Field(default_factory=list, description="another name of `checks`")
 
     @property
     def breaks_something(self) -> bool:
@@ -295,8 +253,9 @@ class Experiment(Spec):
     )
     baseline: Baseline = Baseline()
     faults: FaultsGiven = Field("", description="the faults of the only arm, instead of `method`")
-    checks: list[CheckGiven] = Field(
-        default_factory=list, description="statements and assertions together; enough without faults, too"
+    checks: list[Check] = Field(
+        default_factory=list,
+        description="what must hold in each arm with faults, or in the only arm without; docs/statements.md",
     )
     method: Arm | None = Field(None, description="the only arm with faults, instead of `variants`")
     variants: dict[str, Arm] = Field(default_factory=dict, description="arms by name, each with faults")
@@ -307,12 +266,10 @@ class Experiment(Spec):
     matrix: Matrix | None = Field(
         None, description="every combination of these, each with its own control where that differs"
     )
-    hypothesis: list[HypothesisText] = Field(
-        default_factory=list, description="statements that must hold in each of them"
+    hypothesis: list[AnotherName] = Field(
+        default_factory=list, description="another name of `checks`, for an experiment with faults"
     )
-    assertions: list[AssertionGiven] = Field(
-        default_factory=list, description="assertions on the episodes of each; docs/statements.md"
-    )
+    assertions: list[AnotherName] = Field(default_factory=list, description="another name of `checks`")
 
     @property
     def terms(self) -> Terms:
@@ -336,16 +293,6 @@ class Experiment(Spec):
         """Whether the subject is a function of this process."""
         return not isinstance(self.subject, str)
 
-    @property
-    def statements(self) -> list[str]:
-        """The hypothesis, and the checks that are statements about an arm."""
-        return [*self.hypothesis, *(check for check in self.checks if _is_statement(check))]
-
-    @property
-    def all_assertions(self) -> list[Any]:
-        """The assertions, and the checks that are assertions on episodes."""
-        return [*self.assertions, *(check for check in self.checks if not _is_statement(check))]
-
     def with_steady_state(self, *, has_oracle: bool) -> Self:
         """The same experiment with its steady state; by default, success needs an oracle to judge it.
 
@@ -359,8 +306,9 @@ class Experiment(Spec):
     @classmethod
     def _titled(cls, data: Any) -> Any:
         """Name an untitled experiment by what it checks."""
-        if isinstance(data, dict) and "title" not in data and data.get("checks"):
-            checks = data["checks"] if isinstance(data["checks"], list) else []
+        checks = (data.get("checks") or data.get("assertions")) if isinstance(data, dict) else None
+        if checks and "title" not in data:
+            checks = checks if isinstance(checks, list) else []
             names = [check if isinstance(check, str) else getattr(check, "__name__", "") for check in checks]
             return {**data, "title": "; ".join(filter(None, names))[:_MAX_TITLE] or "its checks hold"}
         return data
@@ -390,7 +338,7 @@ class Experiment(Spec):
         if self.limits.episodes is not None and not self.until_decided:
             raise ValueError("limits.episodes: needs `until_decided: true`, or --until-decided")
         ways = bool(self.method) + bool(self.variants) + own + bool(self.faults)
-        if ways > 1 or (not ways and not self.checks):
+        if ways > 1 or not (ways or self.checks or self.assertions):
             raise ValueError(
                 "needs one of `method`, `variants` and `faults` of a `matrix`: the faults for the subject; or"
                 " `faults` with `checks`, or `checks` alone"
@@ -414,9 +362,8 @@ class Experiment(Spec):
                     f"{name}: missing faults: set `faults`, `budgets`, or toxic_prob or error_prob in"
                     " `settings`"
                 )
-            stated = (self.hypothesis, self.assertions, self.checks, arm.hypothesis, arm.assertions)
-            if not any(stated) and not self.arms:
+            if not (has_checks(self) or has_checks(arm) or self.arms):
                 raise ValueError(
-                    f"{name}: missing hypothesis: state what must hold (success == all), or add assertions"
+                    f"{name}: missing hypothesis: state what must hold (success == all) in `checks`"
                 )
         return self

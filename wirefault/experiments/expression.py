@@ -3,6 +3,7 @@
     success_rate >= 0.9
     no duplicate and p95 <= 5s
     degradation <= 5 %
+    rate(completes) >= 0.9 and mean(seconds) <= 30
 
 Python's parser reads the text; only comparisons, ``and``, ``or``, ``not``, arithmetic, numbers and names are
 allowed, and Python evaluates nothing. A measure may be known only within bounds, and then the result may be
@@ -115,6 +116,10 @@ _LONE_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|%)?")
 _NONE_OF = re.compile(r"(?<!\w)no\s+([a-z_]\w*)")
 # measures whose names Python cannot read: pass^3, pass@2
 _PASS = re.compile(r"(?<![\w.])((?:control_)?pass)\s*([\^@])\s*(\d+)(?![\w.])")
+# of an arm: the share of the episodes that pass a check; the mean and the sum of an episode's figure
+_FORM = re.compile(r"(?<![\w.])(rate|mean|sum)\s*\(")
+RATE = "rate("
+_PARENTHESIS = re.compile(r"[()]")
 _PARENTHESIS_OR_AND = re.compile(r"[()]|\band\b")
 _FLIPPED = {"<=": ">=", ">=": "<=", "<": ">", ">": "<"}
 _MAX_LENGTH = 500
@@ -155,6 +160,8 @@ class Expression:
     text: str
     names: tuple[str, ...]
     _tree: ast.expr
+    forms: tuple[tuple[str, str], ...] = ()
+    """``mean`` or ``sum``, with the figure of an episode that it is of."""
 
     @property
     def comparison(self) -> Comparison | None:
@@ -213,13 +220,14 @@ def parse_expression(text: str) -> Expression:
     if len(text) > _MAX_LENGTH:
         raise ExpressionError(f"longer than {_MAX_LENGTH} characters")
     passes: dict[str, str] = {}  # by the name that Python reads
+    forms: list[tuple[str, str]] = []
 
     def readable(match: re.Match[str]) -> str:
         name = f"{match[1]}_{'all' if match[2] == '^' else 'any'}_{match[3]}"
         passes[name] = f"{match[1]}{match[2]}{match[3]}"
         return name
 
-    plain = _PASS.sub(readable, text)
+    plain = _PASS.sub(readable, _without_forms(text, passes, forms))
     plain = _QUANTITY.sub(lambda match: format(_decimal(match[1], match[2]), "f"), plain)
     plain = _NONE_OF.sub(r"(\1 == 0)", plain)
     try:
@@ -233,7 +241,36 @@ def parse_expression(text: str) -> Expression:
             raise
         raise ExpressionError("cannot be read; write it like: success_rate >= 0.9 and no duplicate") from None
     names = dict.fromkeys(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return Expression(text.strip(), tuple(names), tree)
+    return Expression(text.strip(), tuple(names), tree, tuple(forms))
+
+
+def _without_forms(text: str, names: dict[str, str], forms: list[tuple[str, str]]) -> str:
+    """Replace ``rate(CHECK)``, ``mean(NAME)`` and ``sum(NAME)`` by names that Python reads.
+
+    Raises ``ExpressionError`` without the closing parenthesis.
+    """
+    plain, end = "", 0
+    for match in _FORM.finditer(text):
+        if match.start() < end:
+            continue  # within another
+        close = _closing(text, match.end())
+        form, inner, name = match[1], text[match.end() : close].strip(), f"form_{len(names)}"
+        if form == "rate":
+            names[name] = "success_rate" if inner == "success" else f"{RATE}{inner})"
+        else:
+            names[name] = inner
+            forms.append((form, inner))
+        plain, end = f"{plain}{text[end : match.start()]}{name}", close + 1
+    return plain + text[end:]
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 1
+    for match in _PARENTHESIS.finditer(text, start):
+        depth += {"(": 1, ")": -1}[match[0]]
+        if not depth:
+            return match.start()
+    raise ExpressionError("a closing parenthesis is missing")
 
 
 def quantity_of(text: str, *units: str) -> float:

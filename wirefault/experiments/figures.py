@@ -14,7 +14,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
+
+from msgspec import structs
 
 from wirefault.experiments import estimators as by
 from wirefault.experiments import measured as of
@@ -22,7 +25,7 @@ from wirefault.experiments.against_control import Loss, Rise, Slowdown
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.estimates import Outcomes, Population, Rate, Terms
 from wirefault.experiments.estimators import Estimator, Figure
-from wirefault.experiments.expression import Truth, exactly
+from wirefault.experiments.expression import RATE, Truth, exactly
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.measure import Measure, Unit
 from wirefault.experiments.tries import CONSISTENCY, tries_needed
@@ -157,6 +160,8 @@ ADDED = "added_"
 _CONTROL = "control_"
 _MEAN, _COSTS = by.MeanOfEpisodes(), by.MeanOfEpisodes(rare=True, note=by.tries_note)
 _REPEATS, _REACHED, _COUNT = by.OverRepeats(), by.ShareOfAsked(of_reached=True), by.Count()
+_PLANNED = by.ShareOfPlanned()
+_PASSED = by.ShareOfAsked("no episode has anything to judge")
 _ALONE = by.Estimator()  # of one episode, not of an arm
 _DUPLICATES = by.Count(why=lambda episode: episode.control.repeated or episode.control.perhaps_repeated)
 _outages = attrgetter("outages.outages")
@@ -168,9 +173,7 @@ def _share(name: str, meaning: str, estimator: Estimator, value: Callable[[Episo
 
 
 _ROWS = (
-    _share(
-        "success_rate", "share of the planned episodes that are a success", by.ShareOfPlanned(), _succeeded
-    ),
+    _share("success_rate", "share of the planned episodes that are a success", _PLANNED, _succeeded),
     _share(
         SUCCESS_SHARE,
         "share of the judged episodes that are a success; for `steady_state`",
@@ -400,6 +403,7 @@ AGAINST_CONTROL: Mapping[str, Figure] = {
         *(Figure(f"{ADDED}{name}", "", Rise(name), unit=FIGURES[name].unit) for name in PER_EPISODE),
     )
 }
+RATES = "share of the episodes that pass the check, such as `rate(completes)` or `rate(seconds <= 30)`"
 PASSES = {
     "^": "chance that k tries at a prompt all succeed, such as `pass^3`; needs k repeats",
     "@": "chance that at least one of k tries at a prompt succeeds, such as `pass@2`",
@@ -407,11 +411,24 @@ PASSES = {
 
 
 def figure_named(name: str) -> Figure | None:
-    """The row of a measure, also of ``control_NAME`` and ``pass^3``; None for an unknown name."""
+    """The row of a measure, also of ``control_NAME``, ``pass^3`` and ``rate(CHECK)``; None for no measure.
+
+    The value of a check in an episode depends on the arm, and is not in the row.
+    """
+    if name.startswith(RATE):
+        count = count_in(name)
+        row = Figure(name, RATES, _PASSED, unit="share", better="higher")
+        return row if count is None else structs.replace(count, name=name, estimator=_PLANNED, unit="share")
     name = name.removeprefix(_CONTROL)
     if is_pass(name):
         return Figure(name, PASSES[name[4]], _REPEATS, _succeeded, "share", "higher", needs_oracle=True)
     return FIGURES.get(name) or AGAINST_CONTROL.get(name)
+
+
+def count_in(name: str) -> Figure | None:
+    """The count of episodes of which ``rate(COUNT)`` is the share; None for any other name."""
+    figure = FIGURES.get(name.removeprefix(RATE)[:-1]) if name.startswith(RATE) else None
+    return figure if figure is not None and isinstance(figure.estimator, by.Count) else None
 
 
 def is_pass(name: str) -> bool:
@@ -450,9 +467,19 @@ def known_names(*, with_control: bool) -> tuple[str, ...]:
 _TERMS = Terms()
 
 
-def measures_of(arm: ArmFacts, terms: Terms = _TERMS, passes: Iterable[str] = ()) -> dict[str, Measure]:
-    """All measures of an arm, by name; of pass^k and pass@k these."""
-    rows = [*FIGURES.values(), *(row for name in passes if (row := figure_named(name)))]
+def measures_of(
+    arm: ArmFacts,
+    terms: Terms = _TERMS,
+    passes: Iterable[str] = (),
+    rates: Mapping[str, Callable[[EpisodeFacts], list[Truth]]] = MappingProxyType({}),
+) -> dict[str, Measure]:
+    """All measures of an arm, by name; of pass^k, pass@k and rates of counts these.
+
+    ``rates``: by ``rate(CHECK)`` whether an episode passes the check, empty if there is nothing to judge.
+    """
+    stated = [row for name in (*passes, *rates) if (row := figure_named(name))]
+    stated = [structs.replace(row, value=rates.get(row.name, row.value)) for row in stated]
+    rows = [*FIGURES.values(), *stated]
     return {row.name: _in_terms(row, row.estimator.measure(row, arm, terms), terms) for row in rows}
 
 

@@ -4,6 +4,8 @@
     no duplicate within 5 %             a check that needs the n that rules out 5 %
     success == all                      a check
     success_rate >= 0.9                 a claim: an interval decides
+    rate(completes) >= 0.9              a claim about the share of the episodes that pass a check
+    mean(seconds) <= 30                 a claim about a mean
     success_rate >= 0.9 where faulted   only the episodes for which a fault was planned
 
 `and` joins statements that are judged one by one.
@@ -19,8 +21,11 @@ from functools import cache
 from typing import Any, Literal
 
 from wirefault.core.errors import nearest
+from wirefault.experiments.assertions.registry import rated_check
 from wirefault.experiments.estimates import Population, Terms, smallest
+from wirefault.experiments.estimators import Estimator, MeanOfEpisodes, Sum
 from wirefault.experiments.expression import (
+    RATE,
     Bounds,
     Expression,
     ExpressionError,
@@ -30,7 +35,9 @@ from wirefault.experiments.expression import (
 )
 from wirefault.experiments.figures import (
     DEGRADATION,
+    OF_EPISODES,
     best_case,
+    count_in,
     figure_named,
     is_estimated,
     is_pass,
@@ -46,6 +53,10 @@ Kind = Literal["check", "claim"]
 _WHERE = re.compile(r"\s+where\s+(\S+)$")
 _WITHIN = re.compile(r"no\s+([a-z_]\w*)\s+within\s+(.+)")
 _MAX_PROMPTS = 2**17
+_FORMS: Mapping[str, tuple[type[Estimator], str]] = {
+    "mean": (MeanOfEpisodes, "a mean per episode"),
+    "sum": (Sum, "a sum over the episodes"),
+}
 SEQUENTIAL = ("success_rate", "p50", "p95", "p99", DEGRADATION)
 """The measures that sequential tests can decide."""
 
@@ -100,6 +111,10 @@ def parse_statements(text: str) -> tuple[Statement, ...]:
 
 
 def _statement(expression: Expression, suffix: str) -> Statement:
+    for form, name in expression.forms:
+        figure, (kind, what) = figure_named(name), _FORMS[form]
+        if not isinstance(figure.estimator if figure else OF_EPISODES.get(name), kind | None):
+            raise ExpressionError(f"{form}({name}): {name} is not {what}")
     estimated = [name for name in expression.names if is_estimated(name)]
     if equal := [name for name in estimated if name in expression.equalities]:
         raise ExpressionError(
@@ -134,11 +149,17 @@ def checked_text(text: str, *, with_control: bool) -> str:
             raise ValueError(f"{text!r}: the control has no faults, so leave `where faulted` out")
         for name in statement.expression.names:
             plain = name.removeprefix("control_") if with_control else name
-            if name in known or is_pass(plain):
+            if name in known or is_pass(plain) or count_in(name):
                 continue
+            if name.startswith(RATE):
+                rated_check(name)
+                continue
+            if name in OF_EPISODES:
+                how = "alone, or join it by `and`" if with_control else f"as rate({name} <= 4) >= 90 %"
+                raise ValueError(f"{text!r}: {name} is of one episode: state it {how}")
             if plain.startswith(("pass^", "pass@")):
                 raise ValueError(f"{text!r}: k of {name} must be 1 to {MAX_K}")
-            raise ValueError(f"{text!r}: {name} is not a measure{nearest(name, known)}")
+            raise ValueError(f"{text!r}: {name} is not a measure{nearest(name, (*known, *OF_EPISODES))}")
     return text
 
 
@@ -294,6 +315,9 @@ def _check_in_place_of(statement: Statement) -> str:
     names = {name.removeprefix("control_") for name in statement.expression.names}
     if names & {"success_rate", DEGRADATION} or _tries_needed(statement):
         return "success == all"
+    if rates := [name for name in names if name.startswith(RATE)]:
+        checked, count = rates[0].removeprefix(RATE)[:-1], count_in(rates[0])
+        return checked if count is None else f"no {checked}"
     return "an assertion on each episode"
 
 

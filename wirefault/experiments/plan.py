@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
-from wirefault.experiments.assertions.registry import AssertionEntry
+from wirefault.experiments.assertions.registry import AssertionEntry, rated_check
 from wirefault.experiments.estimates import Terms, prompt_of
 from wirefault.experiments.experiment import (
     AFTER,
@@ -19,7 +19,8 @@ from wirefault.experiments.experiment import (
     name_before_perturbation,
     perturbed_name,
 )
-from wirefault.experiments.figures import is_pass
+from wirefault.experiments.expression import RATE
+from wirefault.experiments.figures import count_in, is_pass
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.sequential import SequentialPlan, sequential_claims
 from wirefault.experiments.tries import tries_needed
@@ -33,6 +34,12 @@ from wirefault.wiring.prompts import Prompt, PromptsSource
 _MAX_TRIES = 3  # the k of a surface where no statement names one
 PLAIN_RUN = "run"  # the one arm of an experiment without a hypothesis
 _CHANCES = ("toxic_prob", "error_prob")
+
+
+def names_in(texts: Iterable[str]) -> list[str]:
+    """The measures of the statements, each once."""
+    statements = (statement for text in texts for statement in parse_statements(text))
+    return list(dict.fromkeys(name for each in statements for name in each.expression.names))
 
 
 def pass_name(k: int) -> str:
@@ -75,6 +82,17 @@ class PlannedArm(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     def unleveled_name(self) -> str:
         """The name of the arm that it is a level of, with its perturbation."""
         return perturbed_name(self.variant, self.perturbation)
+
+    @property
+    def rated(self) -> Mapping[str, AssertionEntry]:
+        """The checks of its statements about ``rate(CHECK)``, by that name."""
+        names = names_in(self.hypothesis)
+        return {name: rated_check(name) for name in names if name.startswith(RATE) and not count_in(name)}
+
+    @property
+    def entries(self) -> tuple[AssertionEntry, ...]:
+        """The assertions, then the checks in ``rated``: all that is judged in each of its episodes."""
+        return (*self.assertions, *self.rated.values())
 
     def perturbed(self, perturbation: str) -> PlannedArm:
         """The same arm with perturbed prompts. Without faults it shows only, and demands nothing."""
@@ -128,7 +146,7 @@ class ExperimentPlan:
 
     @property
     def passes(self) -> tuple[str, ...]:
-        """The measures pass^k and pass@k of its statements and its surface."""
+        """The measures pass^k, pass@k and ``rate(COUNT)`` of its statements and its surface."""
         return tuple(dict.fromkeys((*self._stated_passes, *map(pass_name, self.surface_tries))))
 
     @property
@@ -145,14 +163,9 @@ class ExperimentPlan:
 
     @property
     def _stated_passes(self) -> tuple[str, ...]:
-        texts = (text for arm in self.arms for text in arm.hypothesis)
-        names = (
-            name.removeprefix("control_")
-            for text in texts
-            for statement in parse_statements(text)
-            for name in statement.expression.names
-        )
-        return tuple(dict.fromkeys(name for name in names if is_pass(name)))
+        names = names_in(text for arm in self.arms for text in arm.hypothesis)
+        plain = (name.removeprefix("control_") for name in names)
+        return tuple(dict.fromkeys(name for name in plain if is_pass(name) or count_in(name)))
 
     @property
     def sequential(self) -> SequentialPlan | None:

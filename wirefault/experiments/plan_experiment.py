@@ -9,7 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import nearest
-from wirefault.experiments.assertions.registry import AssertionEntry, NamesOfWiring, located, names_of
+from wirefault.experiments.assertions.registry import (
+    AssertionEntry,
+    NamesOfWiring,
+    located,
+    names_of,
+    rated_check,
+)
+from wirefault.experiments.checks import (
+    HasChecks,
+    episode_checks_in,
+    place_of,
+    rates_in,
+    statements_in,
+)
 from wirefault.experiments.experiment import AFTER, ALONE, CONTROL, AgentArm, Arm, Experiment, FaultsGiven
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.matrix import MAX_ARMS
@@ -207,8 +220,8 @@ def _without_faults(
     """One arm, whose checks carry the verdict, and the same for each perturbation."""
     experiment = source_file.experiment
     names = names_of(wiring, _replaced_subject(experiment))
-    asserted = tuple(_located(source_file, (), experiment.all_assertions, names))
-    arm = PlannedArm(ALONE, configuration.settings, tuple(experiment.statements), asserted)
+    asserted = tuple(_located(source_file, (), experiment, names))
+    arm = PlannedArm(ALONE, configuration.settings, tuple(statements_in(experiment)), asserted)
     return ExperimentPlan(
         experiment,
         configuration,
@@ -239,12 +252,9 @@ def _planned_arm(
     if problem := _problem_with_episodes(settings.faults, [prompt.key for prompt in prompts]):
         raise source_file.file.error((*place, "faults"), problem)
     settings = _kept_in_radius(source_file, settings, prompts, wiring, place)
-    hypothesis = (*experiment.statements, *arm.hypothesis)
+    hypothesis = (*statements_in(experiment), *statements_in(arm))
     names = names_of(wiring, _replaced_subject(experiment))
-    asserted = (
-        *_located(source_file, (), experiment.all_assertions, names),
-        *_located(source_file, place, arm.assertions, names),
-    )
+    asserted = (*_located(source_file, (), experiment, names), *_located(source_file, place, arm, names))
     variant = name.removesuffix(f"-x{arm.dose:g}")  # of a matrix with doses
     planned = PlannedArm(name, settings, hypothesis, asserted, variant=variant, level=arm.dose)
     return at_dose(planned, arm.dose) if arm.dose != 1 else planned
@@ -326,15 +336,19 @@ def _kept_in_radius(
 def _located(
     source_file: ExperimentFile,
     place: tuple[str, ...],
-    entries: Sequence[AssertionEntry],
+    spec: HasChecks,
     known: NamesOfWiring,
 ) -> Iterator[AssertionEntry]:
-    """The assertions, with functions located and names checked."""
-    for number, entry in enumerate(entries):
-        try:
-            yield located(entry, source_file.folder, known)
-        except ValueError as error:
-            raise source_file.file.error((*place, "assertions", number), str(error)) from None
+    """The checks of each episode, with functions located and names checked; also names within rates."""
+    rated = ((at, rated_check(name)) for at, name in rates_in(spec))
+    for is_rated, checks in ((True, rated), (False, episode_checks_in(spec))):
+        for at, entry in checks:
+            try:
+                whole = located(entry, source_file.folder, known)
+            except ValueError as error:
+                raise source_file.file.error((*place, *at), str(error)) from None
+            if not is_rated:
+                yield whole
 
 
 def _check_personas(source_file: ExperimentFile, of_control: str, arms: Sequence[PlannedArm]) -> None:
@@ -370,13 +384,12 @@ def _place_of_statement(experiment: Experiment, arm: str, text: str) -> tuple[st
     """Where the file has a statement of that arm."""
     if arm in (CONTROL, AFTER):
         return "steady_state", experiment.steady_state.index(text)
-    for key, texts in (("hypothesis", experiment.hypothesis), ("checks", experiment.checks)):
-        if text in texts:
-            return key, texts.index(text)
+    if (place := place_of(experiment, text)) is not None:
+        return place
     own = experiment.faulted_arms.get(arm)
-    if own is None or text not in own.hypothesis:
+    if own is None or (place := place_of(own, text)) is None:
         return ("until_decided",)
-    return *_place_of(experiment, arm), "hypothesis", own.hypothesis.index(text)
+    return *_place_of(experiment, arm), *place
 
 
 def _place_of(experiment: Experiment, name: str) -> tuple[str, ...]:

@@ -15,15 +15,18 @@ as often.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from msgspec import structs
 
 from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.assertions.registry import AssertionEntry, parse_assertion
+from wirefault.experiments.expression import Truth
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.measured import OfEpisode
+from wirefault.experiments.plan import PlannedArm
 from wirefault.history.judged_events import Finding, Severity
 from wirefault.judging.checker import CheckResult
 from wirefault.judging.findings.differences import differences
@@ -82,6 +85,21 @@ def asserted_by_control(entry: AssertionEntry, episode: EpisodeFacts, place: int
         return result
     usual = usual_by_rule(episode.writes, control.usual, episode.sends, control.usual_sent)
     return parse_assertion(entry).beside_control(result, usual)
+
+
+def rates_of(arm: PlannedArm) -> Mapping[str, Callable[[EpisodeFacts], list[Truth]]]:
+    """By ``rate(CHECK)`` of the arm's statements, whether an episode passes; empty with nothing to judge."""
+
+    def passed(entry: AssertionEntry, place: int, episode: EpisodeFacts) -> list[Truth]:
+        result = asserted_by_control(entry, episode, place)
+        if not isinstance(result, CheckResult):
+            return [None]
+        return [result.passed] if result.applies else []
+
+    first = len(arm.assertions)
+    return {
+        name: partial(passed, entry, place) for place, (name, entry) in enumerate(arm.rated.items(), first)
+    }
 
 
 def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:

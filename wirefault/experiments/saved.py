@@ -44,6 +44,7 @@ from wirefault.experiments.repeated import (
     asserted_by_control,
     by_control,
     judged_by_control,
+    rates_of,
     waits_for_control,
     with_differences,
 )
@@ -201,7 +202,7 @@ class SavedExperiment:
 
     def facts_of_run(self, arm: PlannedArm, run_id: str) -> RunFacts:
         """The facts of one of its runs."""
-        return self.facts.read(run_id, arm.assertions)
+        return self.facts.read(run_id, arm.entries)
 
     def _lost_run_facts(self, run_id: str) -> RunFacts:
         """Facts of a run without history: the last line of its output."""
@@ -224,7 +225,8 @@ class SavedExperiment:
     def arm_result(self, arm: PlannedArm) -> ArmResult:
         """The result of its runs."""
         facts, terms = self.facts_of(arm), self.plan.terms
-        measures = measures_of(facts, terms, self.plan.passes) if facts.episodes else {}
+        rates = rates_of(arm)
+        measures = measures_of(facts, terms, self.plan.passes, rates) if facts.episodes else {}
         return ArmResult(
             arm.name,
             tuple(self.run_ids(arm)),
@@ -265,9 +267,9 @@ class SavedExperiment:
         control = self._recorded_facts(self.plan.arms[0])
         shadows = self._recorded_facts(self.calm_arm(arm))
         keys = {key for keys in planned_faults(shadows.episodes, arm.name).values() for key in keys}
-        sides = (each.only(keys) for each in (facts, control))
-        ours, theirs = (measures_of(side, self.plan.terms, self.plan.passes) for side in sides)
-        return ours, theirs
+        terms, passes = self.plan.terms, self.plan.passes
+        ours = measures_of(facts.only(keys), terms, passes, rates_of(arm))
+        return ours, measures_of(control.only(keys), terms, passes)
 
     def _decisions(self, arm: PlannedArm) -> Mapping[str, Decision]:
         if self.plan.sequential is None:

@@ -166,7 +166,7 @@ class Watch:
             thread.join()
         self.look(arm)
         for run_id in self._saved.run_ids(arm):  # killed ones are never sealed
-            self._saved.facts.end_watch(run_id, arm.assertions)
+            self._saved.facts.end_watch(run_id, arm.entries)
 
     def look(self, arm: PlannedArm) -> None:
         """Read new events and decide."""
@@ -198,7 +198,7 @@ class Watch:
                 self._counts[run_id] += len(identified)
                 self._take_in(arm, run_id, identified)
                 if run_id in self._sealed:
-                    self._saved.facts.end_watch(run_id, arm.assertions)
+                    self._saved.facts.end_watch(run_id, arm.entries)
 
     def _take_in(self, arm: PlannedArm, run_id: str, identified: Sequence[tuple[str, Event]]) -> None:
         events = [event for _, event in identified]

@@ -19,6 +19,7 @@ from wirefault.core.plugins import load_function
 from wirefault.experiments.assertions.calls import ToolWasCalled
 from wirefault.experiments.assertions.registry import AssertionEntry, names_of, parse_assertion, statement_of
 from wirefault.experiments.assertions.statement import Statement
+from wirefault.experiments.checks import check_of
 from wirefault.experiments.experiment import Arm, Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan_experiment import plan_experiment
@@ -219,8 +220,8 @@ def test_plan_lists_assertions(tmp_path: Path) -> None:
 
 def test_page_example_is_valid() -> None:
     page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
-    [example] = re.findall(r"```yml\n(assertions:.*?)```", page, re.DOTALL)
+    [example] = re.findall(r"```yml\n(checks:.*?)```", page, re.DOTALL)
     [program] = re.findall(r"```py\n(.*?)```", page, re.DOTALL)
-    entries = read_yaml(example, "the page")["assertions"]
-    assert [parse_assertion(entry).name for entry in entries][-1] == "callable"
+    entries = read_yaml(example, "the page")["checks"]
+    assert [check_of(entry) for entry in entries] == entries
     assert entries[-1]["callable"].rpartition(":")[2] in program

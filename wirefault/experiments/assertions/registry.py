@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from wirefault.core.errors import InputError, nearest
-from wirefault.core.plain_data import short_repr
+from wirefault.core.plain_data import PlainDataError, plain_data, read_yaml, short_repr
 from wirefault.core.plugins import (
     any_function_name,
     check_function,
@@ -54,6 +54,7 @@ from wirefault.experiments.assertions.recovery import (
 )
 from wirefault.experiments.assertions.statement import Statement
 from wirefault.experiments.episode_view import EpisodeView, NothingToJudge, NotRecorded
+from wirefault.experiments.expression import RATE
 from wirefault.judging.checker import CheckResult
 from wirefault.subjects.loading import is_lab_subject
 from wirefault.wiring.spec_file import known_keys
@@ -179,6 +180,7 @@ ASSERTIONS: tuple[type[Assertion], ...] = (
     NoFinding,
     CallableAssertion,
 )
+_PARAMETER = re.compile(r"\w+:")
 _COMPARES = re.compile(r"[<>=!]|^no ")
 _BY_NAME: Mapping[str, type[Assertion]] = {kind.name: kind for kind in ASSERTIONS}
 
@@ -190,6 +192,8 @@ def parse_assertion(entry: AssertionEntry) -> Assertion:
     """Parse an entry. Raises ``ValueError``."""
     name, value = _parts(entry)
     kind = _BY_NAME.get(name)
+    if kind is None and name.startswith(RATE):
+        raise ValueError(f"{name}: put the text in quotes, since it has a colon")
     if kind is None:
         raise ValueError(f"unknown assertion {name}{nearest(name, _BY_NAME)}")
     if not isinstance(value, dict):
@@ -200,6 +204,29 @@ def parse_assertion(entry: AssertionEntry) -> Assertion:
         return kind.model_validate(value)
     except ValidationError as error:
         raise ValueError(f"{name}: {_explained(error, kind)}") from None
+
+
+def rated_check(name: str) -> AssertionEntry:
+    """The check of ``rate(CHECK)``. Raises ``ValueError``.
+
+    A parameter follows its name: ``rate(answer_contains: Rome)``, in a file with the whole text in quotes.
+    """
+    text = name.removeprefix(RATE).removesuffix(")")
+    entry = _yaml_entry(text) if _PARAMETER.match(text) else text
+    assertion = parse_assertion(entry)
+    if isinstance(assertion, CallableAssertion):
+        raise ValueError(f"{name}: a function has no rate here: use `callable` with `episodes: 90 %`")
+    if assertion.episodes != 1 or getattr(assertion, "over", "episode") == "arm":
+        raise ValueError(f"{name}: is about each episode, without `episodes` and `over: arm`")
+    return entry
+
+
+def _yaml_entry(text: str) -> AssertionEntry:
+    try:
+        entry: AssertionEntry = plain_data(read_yaml(f"{{{text}}}", text), text)
+    except PlainDataError as error:
+        raise ValueError(str(error)) from None
+    return entry
 
 
 def looks_like_statement(text: str) -> bool:
@@ -286,7 +313,9 @@ def _parts(entry: object) -> tuple[str, Any]:
     if isinstance(entry, str):
         return (Statement.name, entry) if looks_like_statement(entry) else (entry, {})
     if not isinstance(entry, dict) or len(entry) != 1:
-        raise ValueError(f"must be one assertion, such as `completes_within: 30s`, not {short_repr(entry)}")
+        raise ValueError(
+            f"must be one assertion, such as `completes` or `no_loop: 3`, not {short_repr(entry)}"
+        )
     [(name, value)] = entry.items()
     return str(name), {} if value is None else value
 

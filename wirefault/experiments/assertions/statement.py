@@ -19,6 +19,8 @@ _BY_LINK = ("failed_calls", "faults_delivered")
 
 
 def _checked_statement(text: str) -> str:
+    for form, name in _parsed(text).forms:
+        raise ValueError(f"{form}({name}) is of an arm: state it in `checks`, without `statement`")
     for name in _parsed(text).names:
         if name not in OF_EPISODES:
             raise ValueError(f"unknown measure {name}{nearest(name, OF_EPISODES)}")

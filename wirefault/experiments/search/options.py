@@ -169,7 +169,9 @@ def _without_faults(source: SearchSource, arm: str) -> tuple[dict[str, Any], dic
     own = (data.get("variants") or {}).get(arm) or data.get("method") or {}
     for key in ("faults", "method", "variants", "matrix", "until_decided", "perturb"):
         data.pop(key, None)
-    method: dict[str, Any] = {key: own[key] for key in ("hypothesis", "assertions", "budgets") if key in own}
+    method: dict[str, Any] = {
+        key: own[key] for key in ("checks", "hypothesis", "assertions", "budgets") if key in own
+    }
     settings = {key: value for key, value in (own.get("settings") or {}).items() if key not in CHANCES}
     return data, {**method, **({"settings": settings} if settings else {})}
 
