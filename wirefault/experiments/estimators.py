@@ -470,7 +470,7 @@ def _from(known: float, is_open: bool) -> Bounds:
 
 
 def _reached(arm: ArmFacts) -> list[EpisodeFacts]:
-    return [episode for episode in arm.valid.episodes if episode.delivered()]
+    return [episode for episode in arm.valid.episodes if episode.judged.delivered()]
 
 
 def _keys(values: Mapping[str, Truth], wanted: Truth) -> tuple[str, ...]:

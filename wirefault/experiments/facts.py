@@ -141,10 +141,6 @@ class EpisodeFacts(Struct, frozen=True, omit_defaults=True):
     def episode(self) -> str:
         return self.judged.episode
 
-    def delivered(self, known: bool | None = True) -> int:
-        """The number of its faults that were delivered (True), were not, or may have been (None)."""
-        return sum([fault.delivered is known and fault.source != "budget" for fault in self.judged.faults])
-
     @property
     def findings(self) -> Sequence[Finding]:
         """Its findings with those by comparison, and with its outcome's; none that its rule lowered."""

@@ -318,7 +318,7 @@ _ROWS = (
         "faults_delivered",
         "faults that reached their target",
         by.Sum(of_run=True, shows_episodes=False),
-        lambda episode: (episode.delivered(), episode.delivered(None) > 0),
+        lambda episode: (episode.judged.delivered(), episode.judged.delivered(None) > 0),
         better="",
         of_one=of.faults_delivered,
         needs="for toxics, a subject that records its tries, or the ingress",

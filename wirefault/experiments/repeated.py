@@ -103,7 +103,7 @@ def rates_of(arm: PlannedArm) -> Mapping[str, Callable[[EpisodeFacts], list[Trut
 
 
 def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFacts:
-    if episode.judged.outcome == "invalid" or episode.conduct is None or not episode.delivered():
+    if episode.judged.outcome == "invalid" or episode.conduct is None or not episode.judged.delivered():
         return episode
     calm = [other.conduct for control in controls for other in _of_prompt(episode, control) if other.conduct]
     findings = tuple(

@@ -171,6 +171,13 @@ class EpisodeJudged(BaseEvent, frozen=True, tag="episode_judged"):
     by_outcome: Finding | None = None  # the one that its outcome is
     costs: Costs = Costs()
 
+    def delivered(self, known: bool | None = True) -> int:
+        """The number of its faults that were delivered (True), were not, or may have been (None).
+
+        A budget's refusals are not faults.
+        """
+        return sum(fault.delivered is known and fault.source != "budget" for fault in self.faults)
+
     def to_history(self, t: float) -> EpisodeJudged:
         """The event to record, without what the history has elsewhere."""
         first = self.first_attempt_outcome

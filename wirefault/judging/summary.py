@@ -13,7 +13,6 @@ from wirefault.history.events import (
     AttemptArmed,
     BudgetUnknown,
     EpisodeJudged,
-    EpisodeStarted,
     Event,
     Exchange,
     ModelCall,
@@ -193,7 +192,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
     started, finished, events = judgement.started, judgement.finished, judgement.events
     counts = Counter(episode.outcome for episode in judgement.episodes)
     faults = judgement.account
-    with_oracle = {e.episode for e in events if isinstance(e, EpisodeStarted) and e.expect is not None}
+    with_oracle = {name for name, trace in judgement.traces.items() if trace.has_oracle}
     refused = dict(Counter[str](event.why for event in events if isinstance(event, ToolCallRefused)))
     return Summary(
         run_id=started.run_id,
@@ -206,7 +205,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         links=started.links,
         completed=finished is not None and finished.completed,
         episodes=judgement.episodes,
-        oracles=sum(isinstance(e, EpisodeStarted) and e.expect is not None for e in events),
+        oracles=len(with_oracle),
         outcomes={name: counts[name] for name in OUTCOMES if counts[name]},
         claims=unchecked_claims(
             episode.claim
@@ -215,9 +214,13 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         ),
         success=rate_per_prompt(started, judgement.episodes),
         first_attempt=first_attempt_rate(started, judgement.episodes),
-        exposed=success_share(episode.outcome for episode in judgement.episodes if _exposed(episode)),
+        exposed=success_share(episode.outcome for episode in judgement.episodes if episode.delivered()),
         touched=success_share(episode.outcome for episode in judgement.episodes if episode.touched),
-        unexposed=success_share(episode.outcome for episode in judgement.episodes if _unexposed(episode)),
+        unexposed=success_share(
+            episode.outcome
+            for episode in judgement.episodes
+            if not episode.delivered() and not episode.delivered(None)
+        ),
         faults=faults.rows,
         invalid_because=faults.invalid_because,
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
@@ -266,15 +269,6 @@ def recoveries_text(recoveries: Mapping[str, RecoveryCount]) -> str:
         f"{strategy} {count.succeeded} of {count.tried} ({count.seconds:.1f} s)"
         for strategy, count in recoveries.items()
     )
-
-
-def _exposed(episode: EpisodeJudged) -> bool:
-    return any(fault.delivered for fault in episode.faults)
-
-
-def _unexposed(episode: EpisodeJudged) -> bool:
-    """Whether certainly no fault was delivered."""
-    return all(fault.delivered is False for fault in episode.faults)
 
 
 _ELSEWHERE = frozenset({"t", "findings", "by_outcome", "costs"})

@@ -106,7 +106,7 @@ class EpisodeTrace:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no attempt left anything in it."""
+        """Whether no attempt left anything."""
         return not any(isinstance(event, _TRACED) for event in self.events)
 
     @cached_property
@@ -129,6 +129,14 @@ class EpisodeTrace:
     def attempt_seconds(self) -> float:
         """How long the run lets an attempt last; 0 without a limit."""
         return float(self.run.started.settings.get("attempt_time", 0.0)) if self.run.started else 0.0
+
+    @property
+    def has_oracle(self) -> bool:
+        return any(started.expect is not None for started in self.all(EpisodeStarted))
+
+    @property
+    def seconds(self) -> float:
+        return sum(end.ms for end in self.all(AttemptEnded)) / 1000
 
     @cached_property
     def keeps_record(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -15,13 +14,12 @@ from wirefault.faults.sets.conditions import FaultSetError
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
     LAB_MODEL,
-    AttemptEnded,
     EpisodeJudged,
     EpisodeStarted,
     Exchange,
     RunStarted,
 )
-from wirefault.history.judged_events import FaultRecord, Finding, Outcome
+from wirefault.history.judged_events import Finding, Outcome
 from wirefault.judging.judge import JudgedEpisode, RunJudgement
 from wirefault.judging.oracle.outcome import is_success
 from wirefault.judging.subject_name import subject_name
@@ -135,7 +133,7 @@ def remembered_episodes(
     for key, episode in judgement.by_episode.items():
         trace, judged = episode.trace, episode.judged
         findings = episode.findings if audited is None else audited.get(key, ())
-        ended = any(isinstance(event, EpisodeJudged) for event in trace.events)
+        ended = trace.last(EpisodeJudged) is not None
         result = result_of(judged.outcome, (each.severity for each in findings), ended=ended)
         if result is None:
             continue
@@ -146,12 +144,12 @@ def remembered_episodes(
             key=key,
             subject=f"subject {subject}",
             time=next((event.t for event in trace.all(EpisodeStarted)), judgement.started.t),
-            seconds=math.fsum(event.ms for event in trace.all(AttemptEnded)) / 1000,
+            seconds=trace.seconds,
             outcome=judged.outcome,
             result=result,
             twin_arm=twin_arm,
             faults=tuple(_faults(episode, models, planned)),
-            uncertain=any(_is_uncertain(record) for record in judged.faults),
+            uncertain=judged.delivered(None) > 0,
             used=_used(logical_calls(trace), models),
             findings=tuple(_remembered(each, trace, models) for each in findings if each.severity != "note"),
             outages=tuple(
@@ -165,10 +163,6 @@ def remembered_episodes(
             ),
             calls=() if judged.faults else tuple(replace(each, figures={}) for each in audited_calls(trace)),
         )
-
-
-def _is_uncertain(record: FaultRecord) -> bool:
-    return record.source != "budget" and record.delivered is None
 
 
 def _model_names(judgement: RunJudgement) -> Mapping[str, str]:

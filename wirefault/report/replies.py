@@ -35,9 +35,7 @@ class Replies:
 def replies_of(recording: Recording) -> Iterator[Replies]:
     """Yield a row for each arm with faults that reached an episode."""
     for name, arm in recording.arms.items():
-        reached = [
-            episode for episode in arm.summary.episodes if any(fault.delivered for fault in episode.faults)
-        ]
+        reached = [episode for episode in arm.summary.episodes if episode.delivered()]
         if reached:
             recovered = sum(episode.outcome == "success" for episode in reached)
             yield _row(name, arm, reached[0].episode, str(reached[0].outcome), recovered, len(reached))

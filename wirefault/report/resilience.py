@@ -155,7 +155,7 @@ def _quality(arms: _Arms) -> tuple[Table, str]:
     table = new_table("arm", "recovery quality", "", text_columns=(0, 1, 2))
     table.columns[2].no_wrap = False
     for name, resilience in arms:
-        if any(episode.delivered() for episode in resilience.arm.valid.episodes):
+        if any(episode.judged.delivered() for episode in resilience.arm.valid.episodes):
             for part, figure in resilience.quality:
                 table.add_row(Text(name), Text(part), Text(figure_text(figure)))
     return table, (
