@@ -250,7 +250,7 @@ class EpisodeView:
     def seconds(self) -> float:
         """Duration of its attempts, or of the turn in the last one."""
         if self.turn is None or self.turns == 1:
-            return sum(end.event.ms for end in self._ends) / 1000
+            return self.trace.seconds if self.last_end else 0.0
         begin, end = self._turn_windows[-1]
         return end - begin
 

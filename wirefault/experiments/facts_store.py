@@ -28,7 +28,6 @@ from wirefault.history.events import (
     BudgetSpent,
     BudgetUnknown,
     EpisodeJudged,
-    EpisodeStarted,
     Event,
     Exchange,
     WentPastLab,
@@ -228,12 +227,11 @@ def _facts(
     graver = [finding for finding in judged.findings if finding.severity != "note"]
     repeats = [finding for finding in graver if finding.rule == WRITE_REPEATED.name]
     sent_again = [finding for finding in graver if finding.rule in SENT_AGAIN]
-    has_oracle = any(isinstance(event, EpisodeStarted) and event.expect is not None for event in events)
     return EpisodeFacts(
         judged,
-        any(isinstance(event, EpisodeJudged) for event in events),
+        trace.last(EpisodeJudged) is not None,
         reasons[-1] if reasons else "",
-        tuple(event.ms / 1000 for event in events if isinstance(event, AttemptEnded)),
+        tuple(event.ms / 1000 for event in trace.all(AttemptEnded)),
         sum(isinstance(event, Exchange) and event.of_model for event in events),
         len(spent),
         any(isinstance(event, BudgetUnknown | WentPastLab) for event in events),
@@ -247,7 +245,7 @@ def _facts(
         conduct_in(trace, graver),
         failed_calls,
         _unseen_writes(trace),
-        is_unchecked_claim(judged.outcome, judged.claim, has_oracle),
+        is_unchecked_claim(judged.outcome, judged.claim, trace.has_oracle),
         calls,
         tries,
         _overshoot(events, budgets, judged.costs),

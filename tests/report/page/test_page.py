@@ -19,6 +19,7 @@ from markupsafe import Markup
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
 from tests.judging.findings.traced import SHOP, request
+from tests.judging.oracle.histories import ended
 from tests.report.page.recorded import (
     HOSTILE,
     doubled_order,
@@ -472,10 +473,9 @@ def spanned(start: float, end: float, id: str, *injected: str) -> SimpleNamespac
 
 
 def test_cost_leaves_out_the_start_of_the_program() -> None:
-    requests = [spanned(107.8, 108.3, "gateway-0:1"), spanned(108.4, 108.9, "gateway-0:2")]
-    trace = SimpleNamespace(requests=requests, ends=[SimpleNamespace(event=SimpleNamespace(ms=12_000))])
-    assert busy_seconds(trace) == 1.1  # type: ignore[arg-type]
-    assert busy_seconds(SimpleNamespace(requests=[], ends=trace.ends)) == 12  # type: ignore[arg-type]
+    requests: Any = [spanned(107.8, 108.3, "gateway-0:1"), spanned(108.4, 108.9, "gateway-0:2")]
+    trace = EpisodeTrace("001", [("agent-0:1", ended(ms=12_000.0))])
+    assert (busy_seconds(trace.only(requests)), busy_seconds(trace)) == (1.1, 12)
 
 
 def test_fault_on_the_repeated_request_is_not_its_cause() -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from wirefault.history.events import AttemptEnded, EpisodeJudged, EpisodeStarted, WorldProbed, WorldRead
+from wirefault.history.events import AttemptEnded, EpisodeJudged, WorldProbed, WorldRead
 from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.judging.findings.conduct import expresses_doubt
 from wirefault.judging.findings.differences import reports_success
 from wirefault.judging.findings.finding import RuleText
-from wirefault.judging.oracle.expect import Oracle, parse_expect
+from wirefault.judging.oracle.episode import oracle_of
 from wirefault.judging.oracle.world import FINE_WORLDS
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import write_counts
@@ -136,13 +136,8 @@ def _repeated_by_network(trace: EpisodeTrace) -> bool:
 
 
 def _asks_for_a_change(trace: EpisodeTrace) -> bool:
-    oracle = _oracle(trace)
+    oracle = oracle_of(trace)
     return oracle is not None and bool(oracle.asked_acts)
-
-
-def _oracle(trace: EpisodeTrace) -> Oracle | None:
-    started = trace.last(EpisodeStarted)
-    return parse_expect(started.expect) if started is not None and started.expect is not None else None
 
 
 def with_outcome(findings: Sequence[Finding], broken: Finding | None) -> Sequence[Finding]:
@@ -177,7 +172,7 @@ def _evidence(trace: EpisodeTrace, judged: EpisodeJudged) -> tuple[str, ...]:
     about_world = judged.outcome != "false_success" or judged.world not in FINE_WORLDS
     writes = [request for request in trace.requests if request.is_write and request.executed != "no"]
     ids = [id for request in writes for id in request.ids] if about_world else []
-    oracle = _oracle(trace)
+    oracle = oracle_of(trace)
     last = {type(event): id for id, event in trace.records}
     if oracle is not None and about_world:
         ids += [last.get(WorldRead, "")] if oracle.expects_effects else []

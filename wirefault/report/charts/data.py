@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wirefault.history.judged_events import Claim
-from wirefault.judging.oracle.outcome import OUTCOMES
+from wirefault.judging.oracle.outcome import is_success
 
 # The cause of a failed try other than a fault: the service itself refused the request (4xx).
 REFUSED = "refused"
@@ -61,7 +61,7 @@ class ChartedPrompt:
 
     @property
     def counts(self) -> bool:
-        return any(row.name == self.outcome and row.in_rate for row in OUTCOMES.values())
+        return is_success(self.outcome) is not None
 
 
 @dataclass(frozen=True)

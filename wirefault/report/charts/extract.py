@@ -193,7 +193,6 @@ def _prompt(
     claim = verdicts[-1].claim if verdicts else "none"
     if verdicts and control is not None and control.repeated:
         outcome = "duplicate"
-    has_oracle = any(started.expect is not None for started in trace.all(EpisodeStarted))
     return ChartedPrompt(
         episode=trace.episode,
         outcome=outcome,
@@ -201,7 +200,7 @@ def _prompt(
         response_ms=sum(ended.ms for ended in ends) if ends else None,
         ended=max(ended.end for ended in ends) - zero if ends else None,
         crossed_fault=any(tried.fault for tried in tries),
-        claim=claim if is_unchecked_claim(outcome, claim, has_oracle) else None,
+        claim=claim if is_unchecked_claim(outcome, claim, trace.has_oracle) else None,
     )
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.layers import LAYERS, Layer, repeater_of
-from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
@@ -42,7 +41,7 @@ def arm_figures(name: str, summary: Summary, episodes: int) -> dict[str, Any]:
     ``ruled_out`` is the rate of failures that so many ``judged`` episodes without one exclude; None without
     any.
     """
-    judged = sum(count for outcome, count in summary.outcomes.items() if OUTCOMES[outcome].in_rate)
+    judged = summary.success.n
     ruled_out = ruled_out_above(judged, RULED_OUT) if judged else None
     whole = summary.as_json()
     counts = {
@@ -65,7 +64,7 @@ def reached_figures(summary: Summary, episodes: Sequence[JudgedEpisode]) -> dict
     )
     chances = {name: summary.settings.get(name.lower()) for name in _CHANCES}
     return {
-        "requests": sum(len(episode.trace.requests) for episode in episodes),
+        "requests": sum(episode.judged.costs.requests for episode in episodes),
         "reached": [
             {"fault": fault, "link": link, "count": count} for (fault, link), count in sorted(counts.items())
         ],
@@ -83,7 +82,7 @@ def episode_figures(arm: str, episode: JudgedEpisode) -> dict[str, Any]:
         "episode": episode.judged.episode,
         "outcome": episode.judged.outcome,
         "why": episode.judged.why,
-        "seconds": sum(end.event.ms for end in trace.ends) / 1000,
+        "seconds": trace.seconds,
         "busy_s": busy_seconds(trace),
         "calls": costs.requests,
         "tokens": costs.tokens,
@@ -100,7 +99,7 @@ def busy_seconds(trace: EpisodeTrace) -> float:
     The start of a program, which depends on the machine, is not among them.
     """
     if not trace.requests:
-        return round(sum(end.event.ms for end in trace.ends) / 1000, 3)
+        return round(trace.seconds, 3)
     begun = min(request.start for request in trace.requests)
     return round(max(request.end for request in trace.requests) - begun, 3)
 
