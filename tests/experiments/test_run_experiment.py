@@ -45,7 +45,7 @@ class PaperEngine:
     ran: list[str] = field(default_factory=list)
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        def run_arm(arm: PlannedArm) -> int:
+        def run_arm(saved: SavedExperiment, arm: PlannedArm) -> int:
             left = saved.left_of(arm)
             [run_id] = saved.next_run_ids(arm, 1)
             fate = invalid if len(saved.run_ids(arm)) < self.fails else self.judged

@@ -1,5 +1,5 @@
 """Experiments: a hypothesis, arms that are run for it, and a verdict.
 
-``experiment_file`` reads, ``plan`` plans, ``run_experiment`` runs by an ``engine``, ``measures`` and
-``verdict`` judge.
+``experiment_file`` reads, ``plan`` plans, a ``strategy`` decides what runs next and an ``engine`` runs it,
+``measures`` and ``verdict`` judge.
 """

@@ -22,10 +22,9 @@ from wirefault.settings.budgets import with_pool
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
-# Runs the remaining episodes of an arm; the highest exit code of its runs.
-RunArm = Callable[[PlannedArm], int]
-# The same for an experiment that has grown since the lab started: a search adds arms.
-RunGrownArm = Callable[[SavedExperiment, PlannedArm], int]
+# Runs the remaining episodes of an arm; the highest exit code of its runs. The experiment may have more arms
+# than when the lab started: a search adds some.
+RunArm = Callable[[SavedExperiment, PlannedArm], int]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,10 @@ class Engine(Protocol):
     """Runs episodes; the runs are saved under ``logs/runs``, by the ids of the arm."""
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        """Prepare, call ``run_arms`` once with a function that runs an arm, and clean up; the exit code."""
+        """Prepare, call ``run_arms`` once with a function that runs an arm, and clean up; the exit code.
+
+        Raises what ``run_arms`` raises.
+        """
         ...
 
 
@@ -74,15 +76,11 @@ class LocalEngine:
     """Deals the remaining episodes of an arm to the lanes of its lab, one run at a time on each."""
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        """See ``Engine``; arms run one after the other."""
-        return self.search(saved, how, lambda run_arm: run_arms(partial(run_arm, saved)))
-
-    def search(self, saved: SavedExperiment, how: RunControl, run_steps: Callable[[RunGrownArm], int]) -> int:
-        """As ``run``, for arms that are planned on the way."""
+        """See ``Engine``."""
         lanes = min(how.workers, len(saved.plan.prompts))
 
         def in_lab(lab: RunningLab) -> int:
-            code = run_steps(lambda grown, arm: _run_arm(lab, grown, arm, how, lanes))
+            code = run_arms(lambda grown, arm: _run_arm(lab, grown, arm, how, lanes))
             try:
                 saved.note_end(rollback=lab.verify_rollback())
             except OSError:

@@ -256,7 +256,7 @@ class InPlaceEngine:
         def in_lab(lab: RunningLab) -> int:
             with ExitStack() as stack:
                 subject, inner = self._opened(lab, saved, stack)
-                code = run_arms(lambda arm: self._run_arm(lab, saved, arm, how, subject, inner))
+                code = run_arms(lambda grown, arm: self._run_arm(lab, grown, arm, how, subject, inner))
                 if lab.lost is not None:
                     raise lab.lost
                 saved.note_end(rollback=lab.verify_rollback())

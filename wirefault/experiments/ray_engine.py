@@ -132,7 +132,7 @@ class RayEngine:
             self._connect()
             try:
                 with interruptible() as interrupted:
-                    return run_arms(lambda arm: self._run_arm(saved, arm, how, interrupted))
+                    return run_arms(lambda grown, arm: self._run_arm(grown, arm, how, interrupted))
             finally:
                 self._ray.shutdown()
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,18 @@ from msgspec import structs
 
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.identity import new_run_id
-from wirefault.core.interrupts import INTERRUPTED
 from wirefault.core.redaction import Redaction
 from wirefault.core.signing import take_key_variable
 from wirefault.experiments.effects import FaultEffect, effects_in
-from wirefault.experiments.engine import Engine, LocalEngine, RunArm, RunControl
-from wirefault.experiments.experiment import AFTER, CONTROL, Experiment
+from wirefault.experiments.engine import Engine, LocalEngine, RunControl
+from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import python_experiment
-from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.index import early_word
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm
+from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import findings_by_arm, harm_beside_verdict
 from wirefault.experiments.saved import SavedExperiment, save
-from wirefault.experiments.sequential import progress_lines
+from wirefault.experiments.strategy import FixedArms, UntilDecided, carry_out
 from wirefault.experiments.surface import LevelAnswer, level_answers, level_rows, surface_cells
 from wirefault.experiments.verdict import (
     ArmResult,
@@ -38,7 +35,6 @@ from wirefault.experiments.verdict import (
     judge_experiment,
     unwatched_bounds,
 )
-from wirefault.experiments.watch import Watch
 from wirefault.history.judged_events import Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import NO_VERDICT, FailOn, early_word_of, run_ending, run_word
@@ -230,42 +226,14 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
             f"{saved.experiment_id} was aborted ({aborted}) and cannot be resumed;"
             f" wirefault run --again {saved.experiment_id} runs it from the beginning"
         )
-    saved.forget_end()
-    result = ExperimentResult(saved)
-    watch = Watch(saved, how.halt, how.progress)
-
-    def run_arms(run_arm: RunArm) -> int:
-        if saved.plan.is_plain_run:
-            return run_arm(saved.plan.arms[0])
-
-        def run_whole(arm: PlannedArm) -> int:
-            with watch.over(arm):
-                code = run_arm(arm)
-                for _ in range(saved.retry_invalid):
-                    if code == INTERRUPTED or how.halt.requested or not saved.left_of(arm):
-                        break
-                    code = run_arm(arm)
-            return code
-
-        if saved.plan.sequential is not None:
-            code = _run_until_decided(saved, how, run_whole)
-            for arm in saved.plan.arms:
-                if code != INTERRUPTED and saved.run_ids(arm):
-                    result.arms.append(saved.arm_result(arm))
-            return code
-        for arm in saved.plan.arms:
-            began = time.monotonic()
-            if run_whole(arm) == INTERRUPTED:
-                return INTERRUPTED
-            result.arms.append(saved.arm_result(arm))
-            if how.arm_done is not None:
-                how.arm_done(result.arms[-1], time.monotonic() - began)
-            if how.halt.requested or saved.is_done(result.arms):
-                break
-        return 0
-
-    result.code = engine.run(saved, how, run_arms)
-    result.timing = {**watch.taken, "workers": how.workers}
+    until_decided = saved.plan.sequential is not None
+    progress = carry_out(saved, UntilDecided() if until_decided else FixedArms(), how, engine)
+    arms = [
+        saved.arm_result(arm)
+        for arm in saved.plan.arms
+        if arm.name in progress.arms or (until_decided and progress.code == 0 and saved.run_ids(arm))
+    ]
+    result = ExperimentResult(saved, arms, code=progress.code, timing=progress.timing)
     if result.code == 0 and not saved.plan.is_plain_run:
         _judge(result)
     ended = result.judged is not None or (result.run_summary is not None and result.run_summary.completed)
@@ -277,38 +245,6 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
         if result.code != LAB_FAILED:  # else the run or the lab has said why
             raise
     return result
-
-
-def _run_until_decided(
-    saved: SavedExperiment, how: RunControl, run_whole: Callable[[PlannedArm], int]
-) -> int:
-    """Run blocks of all open arms until nothing is open, then the control after them."""
-    arms = {arm.name: arm for arm in saved.plan.arms}
-    state, before = saved.look(), None
-    while state.running and state.extents != before:
-        before = state.extents
-        for name in state.running:
-            if run_whole(arms[name]) == INTERRUPTED:
-                return INTERRUPTED
-            if how.halt.requested or (name == CONTROL and not _passes_checks(saved, arms[name])):
-                return 0
-        state = saved.look()
-        for line in progress_lines(state):
-            how.say(line)
-    if state.running or not state.has_steady_state:
-        return 0
-    return INTERRUPTED if run_whole(arms[AFTER]) == INTERRUPTED else 0
-
-
-def _passes_checks(saved: SavedExperiment, control: PlannedArm) -> bool:
-    """Whether the statements that no sequential test decides hold for the control before any fault."""
-    if any(saved.run_ids(arm) for arm in saved.plan.arms if not arm.is_calm):
-        return True
-    result = saved.arm_result(control)
-    statements = [each for text in result.hypothesis for each in parse_statements(text)]
-    checks = tuple(each.text for each in statements if each.text not in result.decisions)
-    judged = judge_experiment([replace(result, hypothesis=checks)], saved.plan.terms)
-    return judged.verdict == "held"
 
 
 def _judge(result: ExperimentResult) -> None:

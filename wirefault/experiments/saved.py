@@ -84,6 +84,14 @@ class SavedExperiment:
     """The episodes of each arm that are run until now; all without one."""
     _looks: _Looks = field(default_factory=_Looks, compare=False, repr=False)
 
+    def with_arms(
+        self, arms: Sequence[PlannedArm], search: Mapping[str, Any] | None = None
+    ) -> SavedExperiment:
+        """The experiment with these arms, new ones last; ``search`` replaces its terms and notes."""
+        by_name = {arm.name: arm for arm in (*self.plan.arms, *arms)}
+        search = self.plan.search if search is None else search
+        return replace(self, plan=replace(self.plan, arms=tuple(by_name.values()), search=search))
+
     @property
     def experiment_id(self) -> str:
         return self.folder.name

@@ -1,4 +1,4 @@
-"""Searches that run episodes: in a real lab, interrupted and resumed, and without a steady state."""
+"""Searches that run episodes: in a real lab, without a steady state, and mistakes in their options."""
 
 from __future__ import annotations
 
@@ -6,31 +6,25 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from tests.experiments.recorded_runs import episode_events, write
-from tests.judging.oracle.histories import ASK_BOB, episode, judge_episode, run_finished, run_started
+from tests.experiments.dealer import Dealer, both_down, on_paper
 from tests.support import replace
 from tests.upstream import Upstream, requests_of
 from wirefault.cli.main import main
-from wirefault.core.interrupts import INTERRUPTED
-from wirefault.experiments.engine import LocalEngine, RunControl, RunGrownArm
+from wirefault.experiments.engine import LocalEngine
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm
-from wirefault.experiments.saved import SavedExperiment, load_saved, save
+from wirefault.experiments.plan import ExperimentPlan
+from wirefault.experiments.saved import load_saved, save
 from wirefault.experiments.search.limit import Limit
 from wirefault.experiments.search.minimise import Smallest
 from wirefault.experiments.search.options import SearchSource, plan_limit, plan_minimise, write_smallest
 from wirefault.experiments.search.run_search import answer_of, run_search
-from wirefault.history.events import Event
-from wirefault.lab.toxiproxy import Choice
-from wirefault.toxiproxy.planned import VERIFIED
 
 ASKING = """
 import os, urllib.request
@@ -78,10 +72,6 @@ def source(folder: Path, shop: str = "http://127.0.0.1:9", faults: Any = FAULTS)
 
 def smallest_set(of: SearchSource) -> ExperimentPlan:
     return plan_minimise(of, fails_at=0.9, passes_at=0.1, error=0.2, cap=20)
-
-
-def quietly() -> RunControl:
-    return RunControl(Choice("embedded"), lambda _: None)
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +154,7 @@ def test_limit_in_lab_follows_probability(shop: str, tmp_path: Path) -> None:
     both = [{"fault": "server_error", "id": "down", "links": ["shop"], "when": {"probability": 0.5}}]
     numbers = {"rate": 0.5, "confidence": 0.95, "cap": 8, "within": 0.0}
     plan = plan_limit(source(tmp_path, shop, both), "down.probability", (0, 1), 5, **numbers)  # type: ignore[arg-type]
-    result = run_search(save(plan, "e1"), quietly(), LocalEngine())
+    result = run_search(save(plan, "e1"), on_paper(), LocalEngine())
     assert isinstance(result.answer, Limit) and result.answer.trials == 8
     assert result.answer.tallies[0.0].successes == result.answer.tallies[0.0].trials
     assert result.answer.tallies[1.0].successes == 0
@@ -172,62 +162,9 @@ def test_limit_in_lab_follows_probability(shop: str, tmp_path: Path) -> None:
     assert again.is_whole and again.answer == result.answer
 
 
-@dataclass
-class PaperEngine:
-    """Writes episodes that fail as ``fails`` says, and stops as if interrupted after some arms."""
-
-    fails: Callable[[PlannedArm], bool]
-    stops_after: int = 1000
-    episodes: int = 0
-    calls: int = 0
-
-    def search(self, saved: SavedExperiment, how: RunControl, run_steps: Callable[[RunGrownArm], int]) -> int:
-        def run(grown: SavedExperiment, arm: PlannedArm) -> int:
-            self.calls += 1
-            if self.calls > self.stops_after:
-                return INTERRUPTED
-            left = grown.left_of(arm)
-            [run_id] = grown.next_run_ids(arm, 1)
-            events = [event for prompt in left for event in self._episode(prompt.key, arm)]
-            self.episodes += len(left)
-            end = replace(run_finished(), toxics_left=0)
-            write(grown.logs, run_id, [run_started(len(left)), *events, end])
-            return 0
-
-        code = run_steps(run)
-        saved.note_end(rollback=VERIFIED)
-        return code
-
-    def _episode(self, key: str, arm: PlannedArm) -> list[Event]:
-        """One that succeeds, or one whose message was never sent."""
-        if not self.fails(arm):
-            return episode_events(key)
-        events: list[Event] = [replace(event, episode=key) for event in episode(expect=ASK_BOB)]
-        return [*events, replace(judge_episode(events), t=1.0)]
-
-
-def both_down(arm: PlannedArm) -> bool:
-    return "a-down" in arm.settings.faults and "b-down" in arm.settings.faults
-
-
-def test_interrupted_search_keeps_its_episodes(tmp_path: Path) -> None:
-    engine = PaperEngine(both_down)
-    whole = run_search(save(smallest_set(source(tmp_path)), "e1"), quietly(), engine)
-    plan = smallest_set(source(tmp_path))
-    first = PaperEngine(both_down, stops_after=3)
-    cut = run_search(save(plan, "e2"), quietly(), first)
-    assert (cut.code, cut.is_whole, cut.answer) == (INTERRUPTED, False, None)
-    rest = PaperEngine(both_down)
-    loaded = load_saved(tmp_path / "logs", "e2", plan.configuration.environ)
-    assert not answer_of(loaded).is_whole
-    resumed = run_search(loaded, quietly(), rest)
-    assert resumed.answer == whole.answer and resumed.is_whole and resumed.code == 0
-    assert first.episodes + rest.episodes == engine.episodes
-
-
 def test_agent_that_fails_without_faults_is_not_searched(tmp_path: Path) -> None:
     plan = smallest_set(source(tmp_path))
-    result = run_search(save(plan, "e1"), quietly(), PaperEngine(lambda _: True))
+    result = run_search(save(plan, "e1"), on_paper(), Dealer(lambda *_: True))
     assert result.answer is None and result.is_whole and result.code == 2
     assert "success_share" in result.no_steady_state
 
@@ -239,7 +176,7 @@ def test_written_experiment_fails_on_what_the_search_counted(
     tmp_path: Path, failures: tuple[str, ...], statement: str
 ) -> None:
     of = replace(source(tmp_path), failures=failures)
-    result = run_search(save(smallest_set(of), "e1"), quietly(), PaperEngine(both_down))
+    result = run_search(save(smallest_set(of), "e1"), on_paper(), Dealer(both_down))
     [written] = write_smallest(of, result, tmp_path / "small.yaml", None)
     experiment = load_experiment(written).experiment
     assert statement in experiment.hypothesis and experiment.repeats >= 5
@@ -247,7 +184,7 @@ def test_written_experiment_fails_on_what_the_search_counted(
 
 def test_outcome_that_counts_as_failure(tmp_path: Path) -> None:
     of = replace(source(tmp_path), failures=("duplicate",))
-    result = run_search(save(smallest_set(of), "e1"), quietly(), PaperEngine(both_down))
+    result = run_search(save(smallest_set(of), "e1"), on_paper(), Dealer(both_down))
     assert isinstance(result.answer, Smallest) and result.answer.state == "passes"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from wirefault.cli.main import main
 from wirefault.core.errors import InputError
 from wirefault.experiments.saved import save
 from wirefault.experiments.search.chain import Chain, Risk, Step
+from wirefault.experiments.search.trials import Trials
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.run_next import NextSteps, faults_in
 from wirefault.memory.planner.source import agent_source, plan_next
@@ -98,16 +99,8 @@ def test_search_runs_proposals_and_then_writes_others(
     assert remembered["chains"][0]["steps"][0]["because"] == first["because"]
 
 
-@dataclass
-class _Paper:
+class _Paper(Trials):
     """The steps' trials: their arms were run before."""
-
-    saved: Any
-    taken: dict[str, float] = field(default_factory=lambda: {"seconds": 1.0})
-    arms: dict[str, Any] = field(default_factory=dict)
-
-    def say(self, line: str) -> None:
-        """Nothing reads it."""
 
     def episodes(self, name: str) -> list[Any]:
         """Of the control alone: episodes of finished steps are not read again."""
@@ -129,10 +122,12 @@ def test_search_ends_by_safety_over_all_steps(tmp_path: Path, monkeypatch: pytes
         done = [replace(step, name=f"step-{n}", outcomes={"n": each}) for n, each in enumerate(outcomes, 1)]
         saved = save(replace(plan, search={**plan.search, "steps": list(map(asdict, done))}), f"e{outcomes}")
         steps = NextSteps(saved)
-        steps.trials = _Paper(saved)  # type: ignore[assignment]
-        monkeypatch.setattr(steps, "_next", lambda: None)
-        assert not steps.step()
-        return steps.answer()
+        monkeypatch.setattr(steps, "_next", lambda *_: None)
+        last = steps.next(_Paper(saved))
+        assert last is not None and not last.arms
+        grown = _Paper(saved.with_arms((), last.search))
+        assert steps.next(grown) is None
+        return steps.answer(grown)
 
     stopped = ended(["duplicate"] * 10)
     assert stopped.state == "safety" and stopped.why.startswith("error_rate > 50 %: error_rate 0.646 to 1")

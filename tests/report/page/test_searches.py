@@ -6,13 +6,8 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from tests.experiments.search.test_run_search import (
-    PaperEngine,
-    both_down,
-    quietly,
-    smallest_set,
-    source,
-)
+from tests.experiments.dealer import Dealer, both_down, on_paper
+from tests.experiments.search.test_run_search import smallest_set, source
 from tests.report.page.test_figures import check, reported
 from wirefault.cli.main import main
 from wirefault.cli.options import command_words
@@ -25,14 +20,14 @@ from wirefault.experiments.search.run_search import run_search
 _DOWN = [{"fault": "server_error", "id": "down", "links": ["shop"], "when": {"probability": 0.5}}]
 
 
-def _fails_from_half(arm: PlannedArm) -> bool:
+def _fails_from_half(arm: PlannedArm, _: str) -> bool:
     return arm.name != "control" and float(arm.name.rpartition("-")[2]) > 0.5
 
 
 def test_limit_has_its_answer_and_curve(tmp_path: Path) -> None:
     numbers = {"rate": 0.5, "confidence": 0.95, "cap": 16, "within": 0.0}
     plan = plan_limit(source(tmp_path, faults=_DOWN), "down.probability", (0, 1), 11, **numbers)  # type: ignore[arg-type]
-    run_search(save(plan, "e1"), quietly(), PaperEngine(_fails_from_half))
+    run_search(save(plan, "e1"), on_paper(), Dealer(_fails_from_half))
     page, document = reported(tmp_path, "report", "e1")
     check(page.replace(str(tmp_path), "folder"), document, 60)
     assert "Success falls to " in page and "Success against dose" in page
@@ -47,7 +42,7 @@ def test_limit_has_its_answer_and_curve(tmp_path: Path) -> None:
 
 
 def test_smallest_set_has_its_sets(tmp_path: Path) -> None:
-    run_search(save(smallest_set(source(tmp_path)), "e1"), quietly(), PaperEngine(both_down))
+    run_search(save(smallest_set(source(tmp_path)), "e1"), on_paper(), Dealer(both_down))
     page, document = reported(tmp_path, "report", "e1")
     check(page.replace(str(tmp_path), "folder"), document, 40)
     assert "smallest failing set found" in page
@@ -58,7 +53,7 @@ def test_smallest_set_has_its_sets(tmp_path: Path) -> None:
 
 
 def test_search_without_steady_state_says_so(tmp_path: Path) -> None:
-    run_search(save(smallest_set(source(tmp_path)), "e1"), quietly(), PaperEngine(lambda _: True))
+    run_search(save(smallest_set(source(tmp_path)), "e1"), on_paper(), Dealer(lambda *_: True))
     page, document = reported(tmp_path, "report", "e1")
     check(page.replace(str(tmp_path), "folder"), document, 5)
     assert "Not searched: the agent fails without faults" in page

@@ -1,16 +1,14 @@
-"""Run the episodes of a search, arm by arm, in one lab, and read their outcomes."""
+"""The recorded episodes of a search, and the plan that it begins with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import structs
 
 from wirefault.core.errors import UNKNOWN, InputError, UserError, nearest
-from wirefault.core.interrupts import INTERRUPTED
-from wirefault.experiments.engine import RunControl, RunGrownArm
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.facts import EpisodeFacts
@@ -19,7 +17,6 @@ from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.planned_prompts import repeated_prompts
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import judge_experiment
-from wirefault.experiments.watch import Watch
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.settings.configuration import load_configuration
 
@@ -44,59 +41,30 @@ def is_failure(outcome: str, failures: Sequence[str]) -> bool | None:
     return outcome in failures if failures else outcome != "success"
 
 
-class SearchEngine(Protocol):
-    """Runs arms that are planned on the way; see ``LocalEngine.search``."""
-
-    def search(self, saved: SavedExperiment, how: RunControl, run_steps: Callable[[RunGrownArm], int]) -> int:
-        """Prepare, call ``run_steps`` once with a function that runs an arm, and clean up; the exit code."""
-        ...
-
-
-@dataclass(frozen=True)
-class Stopped(Exception):
-    """The search ends early; it can be resumed."""
-
-    code: int
-
-
 class ShowsNothing(UserError):
     """The episodes of an arm have no outcome, so that a search cannot continue."""
 
     code = UNKNOWN
 
 
+@dataclass(frozen=True)
 class Trials:
-    """The episodes of a search until now. The experiment grows by an arm for each dose or set of faults."""
+    """The recorded episodes of a search. The experiment grows by an arm for each dose or set of faults."""
 
-    def __init__(self, saved: SavedExperiment, failures: Sequence[str]) -> None:
-        self.saved = saved
-        self._failures = failures
-        self._how: RunControl | None = None
-        self._run: RunGrownArm | None = None
-        self._watch: Watch | None = None
-
-    def begin(self, how: RunControl, run: RunGrownArm) -> None:
-        """From now on episodes can be run."""
-        self._how, self._run, self._watch = how, run, Watch(self.saved, how.halt, how.progress)
-
-    @property
-    def taken(self) -> Mapping[str, float]:
-        """Seconds and episodes since ``begin``."""
-        return self._watch.taken if self._watch else {}
-
-    @property
-    def at_a_time(self) -> int:
-        """Episodes that run side by side."""
-        return self._how.workers if self._how else 1
-
-    def say(self, line: str) -> None:
-        if self._how:
-            self._how.say(line)
+    saved: SavedExperiment
+    failures: Sequence[str] = ()
+    at_a_time: int = 1
+    """Episodes that run side by side."""
 
     @property
     def arms(self) -> Mapping[str, PlannedArm]:
         """The arms until now, by name."""
         return {arm.name: arm for arm in self.saved.plan.arms}
+
+    @property
+    def unfinished(self) -> list[PlannedArm]:
+        """The arms that have episodes left, after an interruption."""
+        return [arm for arm in self.saved.plan.arms if len(self.episodes(arm.name)) < len(arm.episodes or ())]
 
     def episodes(self, name: str) -> list[EpisodeFacts]:
         """The recorded episodes of the arm, in the order in which it ran them; empty for an unknown arm."""
@@ -105,44 +73,33 @@ class Trials:
         by_key = {episode.episode: episode for episode in self.saved.facts_of(arm).episodes}
         return [by_key[key] for key in arm.episodes if key in by_key]
 
-    def failed(self, name: str) -> list[bool]:
-        """Whether each of its episodes failed, without those of which that is unknown."""
-        known = (is_failure(episode.judged.outcome, self._failures) for episode in self.episodes(name))
+    def failed(self, name: str, among: Sequence[str] | None = None) -> list[bool]:
+        """Whether each of its episodes failed, without those of which that is unknown.
+
+        ``among``: the keys of some of them; None: all.
+        """
+        episodes = (each for each in self.episodes(name) if among is None or each.episode in among)
+        known = (is_failure(episode.judged.outcome, self.failures) for episode in episodes)
         return [each for each in known if each is not None]
 
-    def run(self, arm: PlannedArm, keys: Sequence[str]) -> None:
-        """Run these further episodes of the arm, and those that an interruption left.
-
-        Raises ``Stopped``, or ``ShowsNothing``.
-        """
-        assert self._how and self._run and self._watch
+    def further(self, arm: PlannedArm, keys: Sequence[str]) -> PlannedArm:
+        """The arm with these further episodes."""
         known = self.arms.get(arm.name)
         before = known.episodes or () if known else ()
-        arm = structs.replace(arm, episodes=(*before, *(key for key in keys if key not in before)))
-        plan = self.saved.plan
-        arms = tuple(arm if each.name == arm.name else each for each in plan.arms)
-        arms = arms if known else (*arms, arm)
-        self.saved = replace(self.saved, plan=replace(plan, arms=arms))
-        self.saved.write_plan()
-        with self._watch.over(arm, self.saved):
-            code = self._run(self.saved, arm)
-        if code == INTERRUPTED:
-            raise Stopped(INTERRUPTED)
-        if self._how.halt.requested:
-            raise Stopped(UNKNOWN)
-        facts = self.saved.facts_of(arm)
-        if facts.missing:
-            raise ShowsNothing(f"{arm.name}: {facts.failure}")
-        self._require_outcomes(arm.name)
+        return structs.replace(arm, episodes=(*before, *(key for key in keys if key not in before)))
 
-    def _require_outcomes(self, name: str) -> None:
+    def require_outcomes(self, name: str) -> None:
+        """Raise ``ShowsNothing`` if episodes of the arm are lost, or the last ones have no outcome."""
+        facts = self.saved.facts_of(self.arms[name])
+        if facts.missing:
+            raise ShowsNothing(f"{name}: {facts.failure}")
         last = self.episodes(name)[-_MAX_OPEN:]
-        if len(last) == _MAX_OPEN and all(is_failure(e.judged.outcome, self._failures) is None for e in last):
+        if len(last) == _MAX_OPEN and all(is_failure(e.judged.outcome, self.failures) is None for e in last):
             why = last[-1].judged.why or "the prompts have no oracle: add `expect`, or name --failure crash"
             raise ShowsNothing(f"{name}: the last {_MAX_OPEN} episodes were {last[-1].judged.outcome}: {why}")
 
     def next_keys(self, name: str, count: int) -> list[str]:
-        """Keys of the next episodes of the arm, those of an interrupted step first.
+        """Keys of the next episodes of the arm.
 
         Raises ``ShowsNothing`` if all were run.
         """
@@ -161,25 +118,19 @@ class Trials:
         keys = [prompt.key for prompt in self.saved.plan.prompts if prompt.key not in used][:count]
         return keys if len(keys) == count else self.next_keys(name, count)
 
-    def run_control(self) -> str:
-        """Run the control without faults; why it lacks its steady state, empty if it has it."""
-        keys = self._control_keys
-        recorded = {episode.episode for episode in self.episodes(CONTROL)}
-        if not recorded.issuperset(keys):
-            self.run(self.arms[CONTROL], keys)
-        return self.control_problem() or ""
-
     @property
-    def _control_keys(self) -> list[str]:
+    def control_keys(self) -> list[str]:
+        """Keys of the control's episodes before any step."""
         plan = self.saved.plan
         prompts = int(plan.search["prompts"])
         most = prompts if plan.search["kind"] == "next" else _MAX_CONTROLS  # it needs the calls of each
         count = max(MIN_CONTROLS, min(prompts, most))
         return [prompt.key for prompt in plan.prompts[:count]]
 
+    @property
     def control_problem(self) -> str | None:
         """Why the recorded control lacks its steady state, empty if it has it; None before its end."""
-        if len(self.episodes(CONTROL)) < len(self._control_keys):
+        if len(self.episodes(CONTROL)) < len(self.control_keys):
             return None
         judged = judge_experiment([self.saved.arm_result(self.arms[CONTROL])], self.saved.plan.terms)
         return "" if judged.verdict == "held" else judged.because

@@ -1,0 +1,199 @@
+"""Carry out an experiment: run the batch that its strategy asks for, then ask again.
+
+A strategy is pure: the same recorded episodes give the same next batch. So asking is all that resumes an
+interrupted or killed experiment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from wirefault.core.interrupts import INTERRUPTED
+from wirefault.experiments.engine import Engine, RunArm, RunControl
+from wirefault.experiments.experiment import AFTER, CONTROL
+from wirefault.experiments.hypothesis import parse_statements
+from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.sequential import progress_lines
+from wirefault.experiments.verdict import judge_experiment
+from wirefault.experiments.watch import Watch
+
+Ran = Mapping[str, Sequence[str]]
+"""The keys of the episodes that were run, by arm."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The episodes that run before the strategy is asked again: all that are left of these arms."""
+
+    arms: Sequence[PlannedArm] = ()
+    """In their order. New arms, and further episodes of known ones, are saved in the plan before any runs."""
+    search: Mapping[str, Any] | None = None
+    """Replaces the terms and notes of a search in its plan; None: unchanged."""
+    announced: str = ""
+    """A line for people before the first one runs."""
+
+
+class Strategy(Protocol):
+    """Decides what an experiment runs next."""
+
+    def next(self, saved: SavedExperiment) -> Batch | None:
+        """Return the next batch by the episodes recorded so far; None at the end.
+
+        Raises ``UserError`` if these episodes show nothing to go by.
+        """
+        ...
+
+    def review(self, saved: SavedExperiment, ran: Ran) -> Iterable[str]:
+        """Yield lines for people about a batch that was run. Raises ``UserError`` if it shows nothing."""
+        ...
+
+
+class FixedArms:
+    """Each arm once, the control first: without its steady state the others do not run."""
+
+    def next(self, saved: SavedExperiment) -> Batch | None:
+        """See ``Strategy``."""
+        first, *others = saved.plan.arms
+        if saved.left_of(first):
+            return Batch((first,))
+        left = [arm for arm in others if saved.left_of(arm)]
+        return Batch(left) if left and not saved.is_done([saved.arm_result(first)]) else None
+
+    def review(self, saved: SavedExperiment, ran: Ran) -> Iterable[str]:
+        """See ``Strategy``."""
+        return ()
+
+
+class UntilDecided:
+    """Blocks of all open arms until nothing is open, then the control after them."""
+
+    def next(self, saved: SavedExperiment) -> Batch | None:
+        """See ``Strategy``."""
+        arms = {arm.name: arm for arm in saved.plan.arms}
+        state = saved.look()
+        if not state.running:
+            ends = not state.has_steady_state or not saved.left_of(arms[AFTER])
+            return None if ends else Batch((arms[AFTER],))
+        left = [arms[name] for name in state.running if saved.left_of(arms[name])]
+        if left and left[0].name == CONTROL:
+            return Batch(left[:1])
+        return Batch(left) if left and _passes_checks(saved, arms[CONTROL]) else None
+
+    def review(self, saved: SavedExperiment, ran: Ran) -> Iterable[str]:
+        """See ``Strategy``. The lines are about a whole block."""
+        state = saved.look()
+        begun = state.running and not saved.left_of(saved.plan.arms[0])
+        return () if begun or AFTER in ran else progress_lines(state)
+
+
+def _passes_checks(saved: SavedExperiment, control: PlannedArm) -> bool:
+    """Whether the statements that no sequential test decides hold for the control before any fault."""
+    if any(saved.run_ids(arm) for arm in saved.plan.arms if not arm.is_calm):
+        return True
+    result = saved.arm_result(control)
+    statements = [each for text in result.hypothesis for each in parse_statements(text)]
+    checks = tuple(each.text for each in statements if each.text not in result.decisions)
+    judged = judge_experiment([replace(result, hypothesis=checks)], saved.plan.terms)
+    return judged.verdict == "held"
+
+
+@dataclass
+class Progress:
+    """How far an experiment was carried out."""
+
+    saved: SavedExperiment
+    """With the arms that its strategy added."""
+    code: int = 0
+    """Of the engine; of the run, if the plan has no statement."""
+    is_done: bool = False
+    """Whether its strategy has nothing more to run."""
+    arms: list[str] = field(default_factory=list)
+    """The arms that ran until nothing was left of them, or until no other could begin."""
+    timing: Mapping[str, float] = field(default_factory=dict)
+
+
+def carry_out(saved: SavedExperiment, strategy: Strategy, how: RunControl, engine: Engine) -> Progress:
+    """Run what is left of the experiment. Raises ``UserError`` as its strategy does."""
+    saved.forget_end()
+    progress = Progress(saved)
+    watch = Watch(saved, how.halt, how.progress)
+    progress.code = engine.run(
+        saved, how, lambda run_arm: _Loop(progress, how, watch, run_arm).until_done(strategy)
+    )
+    progress.timing = {**watch.taken, "workers": how.workers}
+    return progress
+
+
+@dataclass
+class _Loop:
+    progress: Progress
+    how: RunControl
+    watch: Watch
+    run_arm: RunArm
+    _left: dict[str, list[str]] = field(default_factory=dict)
+    """The keys of the episodes that are left of each arm although it ran."""
+
+    def until_done(self, strategy: Strategy) -> int:
+        """Run batch by batch; ``INTERRUPTED``, or 0."""
+        saved = self.progress.saved
+        if saved.plan.is_plain_run:  # nothing depends on its episodes
+            return self.run_arm(saved, saved.plan.arms[0])
+        self._recall()
+        while (batch := strategy.next(self.progress.saved)) is not None:
+            self._save(batch)
+            ran: dict[str, Sequence[str]] = {}
+            for arm in batch.arms:
+                if (left := self._left_of(arm)) == self._left.get(arm.name):
+                    continue  # running it again would leave the same ones
+                if self._run(arm) == INTERRUPTED:
+                    return INTERRUPTED
+                ran[arm.name] = left
+                if self.how.halt.requested:
+                    return 0
+            if not ran and batch.search is None:
+                return 0
+            for line in strategy.review(self.progress.saved, ran) if ran else ():
+                self.how.say(line)
+        self.progress.is_done = True
+        return 0
+
+    def _recall(self) -> None:
+        """Count the complete arms of an experiment that is resumed; a search has its notes."""
+        saved = self.progress.saved
+        for arm in saved.plan.arms if not saved.plan.search else ():
+            if saved.left_of(arm) or not saved.run_ids(arm):
+                break
+            self._run(arm)
+
+    def _save(self, batch: Batch) -> None:
+        saved = self.progress.saved
+        grown = saved.with_arms(batch.arms, batch.search)
+        if grown.plan != saved.plan:
+            self.progress.saved = grown
+            grown.write_plan()
+        if batch.announced:
+            self.how.say(batch.announced)
+
+    def _left_of(self, arm: PlannedArm) -> list[str]:
+        return [prompt.key for prompt in self.progress.saved.left_of(arm)]
+
+    def _run(self, arm: PlannedArm) -> int:
+        """Run what is left of the arm, invalid episodes as often as asked for; the last exit code."""
+        saved, began = self.progress.saved, time.monotonic()
+        code = 0
+        with self.watch.over(arm, saved):
+            for _ in range(1 + saved.retry_invalid):
+                if code == INTERRUPTED or self.how.halt.requested or not saved.left_of(arm):
+                    break
+                code = self.run_arm(saved, arm)
+        if code == INTERRUPTED:
+            return code
+        self._left[arm.name] = self._left_of(arm)
+        self.progress.arms.append(arm.name)
+        if self.how.arm_done is not None and saved.plan.sequential is None:
+            self.how.arm_done(saved.arm_result(arm), time.monotonic() - began)
+        return code
