@@ -144,7 +144,7 @@ def test_answer_does_not_depend_on_kills_and_workers(kind: str, tmp_path: Path) 
             calls = kind == "next"  # its proposals are about calls
             if name != "killed":
                 return Dealer(fails, 2 if name == "dealt" else 1, calls=calls)
-            ends_after = 23 if kind == "until decided" else 3
+            ends_after = 60 if kind == "until decided" else 5
             return Dealer(fails, 1 + number % 3, ends_after, kills=number % 2 == 0, calls=calls)
 
         def attempt(number: int) -> object:
@@ -152,7 +152,7 @@ def test_answer_does_not_depend_on_kills_and_workers(kind: str, tmp_path: Path) 
             return answer(load_saved(logs, "e1", plan.configuration.environ), engines[-1])  # noqa: B023
 
         ends, result = to_the_end(attempt)
-        assert (ends > 1) == (name == "killed")
+        assert (ends > 0) == (name == "killed")
         answers.append(result)
         ran.append(sorted(each for dealer in engines for each in dealer.ran))
     assert answers[0] == answers[1] == answers[2]
@@ -178,6 +178,6 @@ def test_tournament_does_not_depend_on_kills(tmp_path: Path) -> None:
             return [table.as_json() for table in result.tables()]
 
         ends, result = to_the_end(attempt)
-        assert (ends > 1) == (name == "killed")
+        assert (ends > 0) == (name == "killed")
         answers.append(result)
     assert answers[0] == answers[1]

@@ -25,7 +25,7 @@ from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import findings_by_arm, harm_beside_verdict
 from wirefault.experiments.saved import SavedExperiment, save
-from wirefault.experiments.strategy import FixedArms, UntilDecided, carry_out
+from wirefault.experiments.strategy import carry_out, strategy_of
 from wirefault.experiments.surface import LevelAnswer, level_answers, level_rows, surface_cells
 from wirefault.experiments.verdict import (
     ArmResult,
@@ -71,10 +71,10 @@ class ExperimentResult:
         """The word of one without its end, see ``judging.ending``; empty for others."""
         return early_word(self.saved.logs, self.saved.experiment_id)
 
-    @property
+    @cached_property
     def is_whole(self) -> bool:
         """Whether nothing is left to run; else it can be resumed."""
-        return self.saved.is_done(self.arms) and not any(arm.missing for arm in self.arms)
+        return strategy_of(self.plan).next(self.saved) is None
 
     @property
     def can_be_resumed(self) -> bool:
@@ -226,12 +226,12 @@ def run_experiment(saved: SavedExperiment, how: RunControl, engine: Engine) -> E
             f"{saved.experiment_id} was aborted ({aborted}) and cannot be resumed;"
             f" wirefault run --again {saved.experiment_id} runs it from the beginning"
         )
-    until_decided = saved.plan.sequential is not None
-    progress = carry_out(saved, UntilDecided() if until_decided else FixedArms(), how, engine)
+    progress = carry_out(saved, strategy_of(saved.plan), how, engine)
+    ends = saved.plan.sequential is not None and progress.code == 0
     arms = [
         saved.arm_result(arm)
         for arm in saved.plan.arms
-        if arm.name in progress.arms or (until_decided and progress.code == 0 and saved.run_ids(arm))
+        if arm.name in progress.arms or (ends and saved.run_ids(arm))
     ]
     result = ExperimentResult(saved, arms, code=progress.code, timing=progress.timing)
     if result.code == 0 and not saved.plan.is_plain_run:

@@ -50,7 +50,7 @@ from wirefault.experiments.repeated import (
 )
 from wirefault.experiments.resilience import Resilience
 from wirefault.experiments.sequential import Decision, SequentialState, follow
-from wirefault.experiments.verdict import ArmResult, ExperimentEnd, judge_experiment
+from wirefault.experiments.verdict import ArmResult, ExperimentEnd
 from wirefault.judging.findings.finding import worst_finding
 from wirefault.judging.judge import ByControl
 from wirefault.lab.process import ProcessLog
@@ -294,16 +294,6 @@ class SavedExperiment:
             if facts.toxics_left != 0:
                 return f"not verified: {run_id} did not see all of its toxics gone"
         return VERIFIED
-
-    def is_done(self, completed: Sequence[ArmResult]) -> bool:
-        """Whether no arm is left: all were run, or the control has no steady state."""
-        if len(completed) == len(self.plan.arms):
-            return True
-        if self.plan.sequential is not None and not (self._looks.state or self.look()).has_steady_state:
-            return True
-        return [arm.name for arm in completed] == [CONTROL] and judge_experiment(
-            completed, self.plan.terms
-        ).verdict != "held"
 
     def write_prompts(self, prompts: Sequence[Prompt], run_id: str) -> Path:
         """Write a prompts file for one run, named after it. Raises ``OSError``."""

@@ -15,7 +15,7 @@ from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.engine import Engine, RunArm, RunControl
 from wirefault.experiments.experiment import AFTER, CONTROL
 from wirefault.experiments.hypothesis import parse_statements
-from wirefault.experiments.plan import PlannedArm
+from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.sequential import progress_lines
 from wirefault.experiments.verdict import judge_experiment
@@ -61,7 +61,8 @@ class FixedArms:
         if saved.left_of(first):
             return Batch((first,))
         left = [arm for arm in others if saved.left_of(arm)]
-        return Batch(left) if left and not saved.is_done([saved.arm_result(first)]) else None
+        is_steady = left and judge_experiment([saved.arm_result(first)], saved.plan.terms).verdict == "held"
+        return Batch(left) if is_steady else None
 
     def review(self, saved: SavedExperiment, ran: Ran) -> Iterable[str]:
         """See ``Strategy``."""
@@ -88,6 +89,11 @@ class UntilDecided:
         state = saved.look()
         begun = state.running and not saved.left_of(saved.plan.arms[0])
         return () if begun or AFTER in ran else progress_lines(state)
+
+
+def strategy_of(plan: ExperimentPlan) -> Strategy:
+    """The strategy of an experiment that is not a search."""
+    return UntilDecided() if plan.sequential is not None else FixedArms()
 
 
 def _passes_checks(saved: SavedExperiment, control: PlannedArm) -> bool:
