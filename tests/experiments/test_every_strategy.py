@@ -17,7 +17,13 @@ from tests.experiments.search.test_run_search import smallest_set, source
 from tests.experiments.test_tournament_files import plans
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.experiment_file import load_experiment
-from wirefault.experiments.plan import ExperimentPlan, PlannedArm, levels_of, stressed
+from wirefault.experiments.plan import (
+    ExperimentPlan,
+    PlannedArm,
+    levels_of,
+    plan_plain_run,
+    stressed,
+)
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.experiments.run_tournament import (
@@ -32,6 +38,7 @@ from wirefault.experiments.search.run_search import run_search
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.run_next import steps_with
 from wirefault.memory.planner.source import agent_source, plan_next
+from wirefault.wiring.prompts import PromptsSource
 
 
 def often(arm: PlannedArm, key: str) -> bool:
@@ -51,6 +58,11 @@ def experiment(folder: Path, **more: Any) -> ExperimentPlan:
     data |= {"hypothesis": ["success_rate >= 0.6", "no crash"], **more}
     (folder / "exp.json").write_text(json.dumps(data), encoding="utf-8")
     return plan_experiment(load_experiment(folder / "exp.json"), {"LOGS_DIR": str(folder / "logs")})
+
+
+def plain_run(folder: Path) -> ExperimentPlan:
+    plan = experiment(folder, repeats=4)
+    return plan_plain_run("On paper", plan.configuration, plan.prompts, "", PromptsSource("prompts.json"))
 
 
 def levels(folder: Path) -> ExperimentPlan:
@@ -84,6 +96,7 @@ def next_ones(folder: Path) -> ExperimentPlan:
 
 KINDS: dict[str, tuple[Callable[[Path], ExperimentPlan], Fails]] = {
     "fixed arms": (lambda folder: experiment(folder, repeats=4), sometimes),
+    "plain run": (plain_run, sometimes),
     "levels of perturbed arms": (levels, sometimes),
     "until decided": (until_decided, sometimes),
     "limit": (limit, above_half),
@@ -116,7 +129,12 @@ def answer(saved: SavedExperiment, engine: Dealer) -> object:
     of_arm = ("arm", "failure", "invalid", "claims", "measures")
     checks = [{**each, "evidence": []} for each in document["checks"]]
     arms_json = [{name: arm[name] for name in of_arm} for arm in document["arms"]]
-    return {name: document[name] for name in whole} | {"checks": checks, "arms": arms_json}
+    outcomes = {
+        arm.name: {each.episode: each.judged.outcome for each in saved.facts_of(arm).episodes}
+        for arm in saved.plan.arms
+    }
+    whole_json = {name: document[name] for name in whole}
+    return whole_json | {"checks": checks, "arms": arms_json, "outcomes": outcomes}
 
 
 def to_the_end(attempt: Callable[[int], object]) -> tuple[int, object]:

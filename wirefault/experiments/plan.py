@@ -137,7 +137,7 @@ class ExperimentPlan:
     @property
     def terms(self) -> Terms:
         """The confidence and the population of its claims."""
-        return Terms() if self.is_plain_run else self.experiment.terms
+        return self.experiment.terms
 
     @property
     def leveled(self) -> list[PlannedArm]:

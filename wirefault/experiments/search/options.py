@@ -250,7 +250,7 @@ def plan_explain(
         raise InputError(f"{episode} ran without faults: name an episode of an arm with faults")
     plan = saved.plan
     prompt = next(each for each in plan.prompts_of(arm) if each.key == episode)
-    calm = plan.configuration.settings if not plan.is_plain_run else with_faults(arm.settings, ())
+    calm = with_faults(plan.configuration.settings, ())
     control = PlannedArm(CONTROL, calm.model_copy(update={"shadow": ""}), (), episodes=())
     title = f"Why {episode} of {saved.experiment_id} was {facts.judged.outcome}"
     experiment = Experiment(title=title, checks=["no crash"])
