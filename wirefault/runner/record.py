@@ -117,7 +117,7 @@ class Recorder:
 
     def emit(self, event: _EventT) -> _EventT:
         """Record the event in history, memory and logs; return it without secrets."""
-        clean, event = self._without_secrets(event)
+        clean, event = self.without_secrets(event)
         with self._writing:
             if self.seal:  # the agent's own thread may still report after the end of an interrupted run
                 return event
@@ -131,14 +131,14 @@ class Recorder:
 
         Later lines of other processes come after the seal.
         """
-        clean, finished = self._without_secrets(finished)
+        clean, finished = self.without_secrets(finished)
         seal = RunSealed({tail.name: tail.sealed() for tail in self._tails})
         with self._writing:
             self._writer.write_lines([clean, dump_event(seal)])
             self.seal = self._writer.head
             self.record.add([finished, seal])
 
-    def _without_secrets(self, event: _EventT) -> tuple[bytes, _EventT]:
+    def without_secrets(self, event: _EventT) -> tuple[bytes, _EventT]:
         """The redacted event, as a line of JSON and as an object."""
         line = dump_event(event)
         clean = self._redaction.text(line.decode(), in_json=True).encode()

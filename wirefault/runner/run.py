@@ -86,6 +86,7 @@ class Runner:
         self._redaction = Redaction(configuration.environ)
         self._recorder = Recorder(run_id, topology.lane, configuration.logs, self._redaction)
         self._record = self._recorder.record
+        self._summary: Summary | None = None
         gateway = history_file(configuration.logs, run_id, "gateway", topology.lane)
         limited = budgeted(subject, load_budgets(self.settings.budgets), Tail(gateway))
         self._attempts = AttemptRunner(self._recorder, self._manager, topology, limited, gateway)
@@ -213,13 +214,18 @@ class Runner:
                 self.note("error", ended_early(record.reason))
             self._judge.judge_late_effects()
             end = RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
-            end = structs.replace(end, never_called=self._never_called())
+            _, end = self._recorder.without_secrets(structs.replace(end, never_called=self._never_called()))
             summary = summary_of(judge_run([*record.events, end]))
             self._recorder.finish(structs.replace(end, worst=summary.worst, word=run_word(summary)))
+            self._summary = summary
         except (HistoryError, OSError) as error:  # the disk is still full: only the console can tell
             record.completed = False
             reason = error_text(error) if isinstance(error, OSError) else str(error)
             record.reason = record.reason or reason
+
+    def summary(self) -> Summary:
+        """The summary at the run's end, of what could be recorded. Each episode was judged when it ended."""
+        return self._summary or summary_of(judge_run(self._record.events))
 
     def _never_called(self) -> list[NeverCalled]:
         """The names in the run's files that no link has got; none for a run that ended early."""
@@ -313,8 +319,7 @@ def run_prompts(
             runner.note(level, message)
             listener.say(message if level == "info" else f"{level}: {message}")
         record = runner.run(prompts)
-        # each episode was judged when it ended, and again if anything came late
-        summary = summary_of(judge_run(record.events))
+        summary = runner.summary()
         if control_in:
             summary = replace(summary, remarks=[*summary.remarks, _WITHOUT_CONTROL.format(control_in)])
         try:
