@@ -49,15 +49,21 @@ def call(command: str, *options: str) -> Result:
     [
         ("tool_limit=many", "TOOL_LIMIT='many'"),
         ("Tool-Limit=0", "TOOL_LIMIT='0'"),
-        ("tol_limit=2", "--set tol_limit=2: unknown key tol_limit; did you mean 'tool_limit'?"),
+        ("tol_limit=2", "--set tol_limit: unknown key; did you mean 'tool_limit'?"),
         ("tool_limit", "--set tool_limit: must be KEY=VALUE"),
-        ("audit_model={}", "unknown key audit_model"),
+        ("audit_model={}", "--set audit_model: unknown key"),
     ],
 )
 def test_wrong_key_or_value_is_refused(command: str, words: str, message: str) -> None:
     result = call(command, "--set", words)
     assert (result.exit_code, type(result.exception)) == (64, SystemExit)
     assert message in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("words", ["api_key=hunter2", "sk-ant-hunter2", "seed=sk-ant-api03-hunter2-hunter2"])
+def test_refused_word_that_may_be_a_secret_is_not_shown(words: str) -> None:
+    result = call("exec", "--set", words)
+    assert result.exit_code == 64 and "hunter2" not in result.output
 
 
 @pytest.mark.parametrize("command", ["demo", "run a wiring", "exec"])
@@ -90,6 +96,8 @@ def test_set_gives_what_own_spelling_gives(command: str, monkeypatch: pytest.Mon
         ),
         (["run", "--resume", "latest", "--set", "seed=1"], "--seed does not apply to --resume"),
         (["run", "exp.yaml", "--set", "faults=light"], "an experiment names its faults in `method`"),
+        (["run", "exp.yaml", "--set", "repeats=0"], "command line: repeats: Input should be"),
+        (["plan", "exp.yaml", "--max-time", "soon"], "command line: limits.time: must be a number"),
         (["run", "exp.yaml", "--set", "seed=x"], "'x' is not a valid integer"),
         (["audit", "--set", "faults=light", "--", "true"], "choose them by --ask"),
     ],

@@ -391,10 +391,11 @@ def _take_each(context: click.Context, parameter: click.Parameter, words: tuple[
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise InputError(f"--set {word}: must be KEY=VALUE, such as --set model_timeout=10")
+            named = f" {word}" if word.lower().replace("-", "_") in options else ""  # else it may be a secret
+            raise InputError(f"--set{named}: must be KEY=VALUE, such as --set model_timeout=10")
         name = key.lower().replace("-", "_")
         if name not in options:
-            raise InputError(f"--set {word}: unknown key {key}{nearest(name, options)}")
+            raise InputError(f"--set {key}: unknown key{nearest(name, options)}")
         each = options[name]
         taken[str(each.name)] = [*taken.get(str(each.name), []), value] if each.multiple else value
     context.default_map = taken

@@ -151,13 +151,17 @@ def load_from_module(name: str, changes: Mapping[str, Any] | None = None) -> lis
 
 
 def _changed(file: SpecFile, changes: Mapping[str, Any]) -> SpecFile:
-    settings = file.data.get("settings") or {}
-    if isinstance(settings, dict) and "settings" in changes:
-        changes = {**changes, "settings": {**settings, **changes["settings"]}}
-    limits = file.data.get("limits") or {}
-    if isinstance(limits, dict) and "limits" in changes:
-        changes = {**changes, "limits": {**limits, **changes["limits"]}}
-    return replace(file, data={**file.data, **changes})
+    merged: dict[str, Any] = {}
+    places: set[tuple[str, ...]] = set()
+    for key, value in changes.items():
+        old = file.data.get(key) or {}
+        if key in ("settings", "limits") and isinstance(old, dict):
+            merged[key] = {**old, **value}
+            places |= {(key, name) for name in value}
+        else:
+            merged[key] = value
+            places.add((key,))
+    return replace(file, data={**file.data, **merged}, changed=frozenset(places))
 
 
 def _with_checked_arms(file: SpecFile) -> dict[str, Any]:

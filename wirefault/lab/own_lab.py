@@ -121,9 +121,7 @@ class RunningLab:
             agent.stop()
             file.unlink(missing_ok=True)
         if code < 0:
-            raise LabError(
-                f"the agent was killed by signal {-code}; its run is kept under {lab.shared_logs}/runs"
-            )
+            raise LabError(f"the run was killed by signal {-code}; it is kept under {lab.shared_logs}/runs")
         return code
 
     def environ(self, lane: int = 0) -> dict[str, str]:

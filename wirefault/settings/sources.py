@@ -136,10 +136,10 @@ def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links
 
 
 def _printable(value: object) -> str:
-    """Return the value for an error message: cut to 80 characters, without URLs that may contain a
-    password.
-    """
-    return "..." if "@" in str(value) and "://" in str(value) else repr(value)[:80]
+    """Return the value for an error message: cut to 80 characters, without secrets."""
+    from wirefault.core.redaction import Redaction  # only an error needs it
+
+    return "..." if "@" in str(value) and "://" in str(value) else Redaction().text(repr(value))[:80]
 
 
 def from_environment(environ: Mapping[str, str]) -> Source:

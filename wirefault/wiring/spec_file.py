@@ -41,16 +41,19 @@ Place = tuple[str | int, ...]
 @dataclass(frozen=True)
 class SpecFile:
     """``where`` is the file's name for messages; ``text`` its content, empty if the data is not from a
-    file.
+    file. ``changed``: the places that the command line gave.
     """
 
     where: str
     data: Mapping[str, Any]
     text: str = ""
+    changed: frozenset[Place] = frozenset()
 
     def error(self, place: Sequence[str | int], problem: str) -> InputError:
         """Return an error with the line of that key, or of the closest enclosing key in the file."""
         key = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in place)[1:]
+        if not self.changed.isdisjoint(tuple(place[:end]) for end in range(1, len(place) + 1)):
+            return InputError(f"command line: {key}: {problem}")
         line = self._line(tuple(place))
         return InputError(f"{self.where}{f':{line}' if line else ''}: {f'{key}: ' if key else ''}{problem}")
 
