@@ -107,6 +107,23 @@ def test_set_has_the_limits_of_the_option(words: list[str], message: str) -> Non
     assert result.exit_code == 64 and message in " ".join(result.output.split())
 
 
+def test_repetition_of_a_search_has_the_own_spelling_of_what_set_gave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commands = []
+
+    def run_nothing(saved: SavedExperiment, *_: object) -> None:
+        commands.append(saved.plan.search["command"])
+
+    monkeypatch.setattr("wirefault.cli.search.run_to_end", run_nothing)
+    words = ["steps=2", "json=on", "out=o", "workers=2", "tool-limit=3", "only=one", "seed=5"]
+    spelt = ["--steps=2", "--json", "--out=o", "--workers=2", "--tool-limit=3", "--only=one", "--seed=5"]
+    for options in ([f"--set={word}" for word in words], spelt):
+        result = CliRunner().invoke(main, ["search", "limit", "exp.yaml", "--of=level", *options])
+        assert result.exit_code == 0, result.output
+    assert commands[0] == commands[1] and "--tool-limit=3" in commands[0] and "--json" not in commands[0]
+
+
 def completions(*words: str, shell: str = "zsh") -> list[str]:
     """Return what the shell gets for the last word."""
     line = {"COMP_WORDS": " ".join(["wirefault", *words]), "COMP_CWORD": str(len(words))}

@@ -439,7 +439,7 @@ def command_words(context: click.Context, *, except_: Sequence[str] = ()) -> lis
         values = value if isinstance(value, tuple) else (value,)
         if isinstance(each, click.Argument):
             arguments += map(str, values)
-        elif name not in except_ and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        elif name not in (*except_, SET) and is_named(context, name):
             if isinstance(each, click.Option) and each.is_flag and isinstance(value, bool):
                 named.append(max(each.opts if value else each.secondary_opts, key=len))
             else:
