@@ -161,6 +161,22 @@ def test_harm_is_shown_before_a_verdict_that_held(saved: SavedExperiment) -> Non
     assert text in junit([other]) and "although" not in junit([result])
 
 
+def test_findings_of_every_arm_follow_a_verdict_that_deviated(tmp_path: Path) -> None:
+    rough = Finding("hasty_retry", "risky", "GET / was sent again too soon", evidence=("gateway-0:1",))
+
+    def judged(key: str) -> list[Event]:
+        return [
+            replace(each, findings=(rough,)) if isinstance(each, EpisodeJudged) else each
+            for each in episode_events(key)
+        ]
+
+    saved = planned(tmp_path, hypothesis=["findings == 0"])
+    console = Console(file=StringIO(), width=200)
+    show_result(console, run_on_paper(saved, PaperEngine(judged=judged)), None)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "in method:\nfindings" in text and "risky in control: GET / was sent again too soon\n" in text
+
+
 @pytest.mark.parametrize(("place", "arm"), [(2, "first"), (0, "control")])  # the control has two episodes
 def test_page_counts_a_finding_among_the_episodes_of_its_arms(tmp_path: Path, place: int, arm: str) -> None:
     harm = Finding("write_repeated", "harmful", "POST /orders was sent again", evidence=("gateway-0:1",))

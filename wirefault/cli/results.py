@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,11 +72,29 @@ def show_result(console: Console, result: ExperimentResult, out: Path | None, *,
         show_page(result.saved)
     decided_by = result.judged.decided_by if result.judged else None
     if decided_by is not None:
-        _show_failed_arm(console, result.saved, decided_by)
+        _show_failed_arm(console, result.saved, decided_by, result.findings)
 
 
-def _show_failed_arm(console: Console, saved: SavedExperiment, check: Check) -> None:
-    """Show the findings of the check's arm, and how to see the episode that explains the check best."""
+_MAX_OTHERS = 8
+
+
+def _findings_elsewhere(by_arm: Mapping[str, Sequence[Finding]], arm: str) -> Iterator[str]:
+    """Yield the gravest finding of each other arm that has more than notes."""
+    others = {name: of_arm[0] for name, of_arm in by_arm.items() if name != arm and of_arm}
+    lines = [
+        f"{each.severity} in {name}: {each.text}" for name, each in others.items() if each.severity != "note"
+    ]
+    yield from lines[:_MAX_OTHERS]
+    if len(lines) > _MAX_OTHERS:
+        yield f"findings in {len(lines) - _MAX_OTHERS} more arms: see --json"
+
+
+def _show_failed_arm(
+    console: Console, saved: SavedExperiment, check: Check, by_arm: Mapping[str, Sequence[Finding]]
+) -> None:
+    """Show the findings of the check's arm, the gravest of each other arm, and how to see the episode that
+    explains the check best.
+    """
     recording = recording_of(saved)
     arm = recording.arms.get(check.arm)
     if arm is None:  # a statement about the whole experiment, or an arm that could not run
@@ -85,8 +104,10 @@ def _show_failed_arm(console: Console, saved: SavedExperiment, check: Check) -> 
     except InputError:  # the verdict says that it cannot be read
         return
     if summary.findings:
-        console.print()
+        console.print(f"\nin {check.arm}:", markup=False)
         console.print(findings_table(summary.findings, summary.run_id, saved.logs))
+    for line in _findings_elsewhere(by_arm, check.arm):
+        console.print(Text(strip_control(line)), soft_wrap=True)
     if not (key := worst_episode(summary.episodes, summary.findings, check.episodes)):
         key = next((episode.episode for episode in summary.episodes if episode.outcome != "success"), "")
     for episode in summary.episodes:
