@@ -124,6 +124,13 @@ def test_repetition_of_a_search_has_the_own_spelling_of_what_set_gave(
     assert commands[0] == commands[1] and "--tool-limit=3" in commands[0] and "--json" not in commands[0]
 
 
+def test_wiring_without_prompts_has_none_to_select(folder: Path) -> None:
+    wiring = "links: {shop: {upstream: 'http://127.0.0.1:9'}}\nsubject: {command: ['true'], prompt: none}\n"
+    (folder / "w.yaml").write_text(wiring, encoding="utf-8")
+    result = CliRunner().invoke(main, ["run", "w.yaml", "--set=only=one"])
+    assert result.exit_code == 64 and "there are no prompts to select from" in result.output
+
+
 def completions(*words: str, shell: str = "zsh") -> list[str]:
     """Return what the shell gets for the last word."""
     line = {"COMP_WORDS": " ".join(["wirefault", *words]), "COMP_CWORD": str(len(words))}

@@ -258,6 +258,8 @@ def _run_wiring(
     if not (prompts.texts or prompts.file or wiring.prompts or os.environ.get("PROMPTS_FILE")):
         if not (isinstance(wiring.subject, CommandSpec) and wiring.subject.prompt == "none"):
             raise InputError("no prompts: give --prompt TEXT, --prompts FILE, or `prompts` in the wiring")
+        if prompts.only or prompts.match:
+            raise InputError("--only, --match: there are no prompts to select from: the command takes none")
         # the command takes no prompt: run one episode, named by the command, as `exec` does
         prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
     return run_in_own_lab(wiring, prompts, settings, how).code
