@@ -126,8 +126,8 @@ def exec_command(
     COMMAND, after --, runs once, or once per prompt. It needs no changes or variables: the servers that it
     calls are detected. It has its usual input, output and terminal; the report is on standard error. A
     prompt replaces {prompt} in COMMAND, or else is its standard input. Exit codes: 0 nothing found, 1 a
-    finding (see --fail-on), 2 no fault is known to have been injected. COMMAND's own exit code is shown; it
-    is not a finding.
+    finding (see --fail-on), 2 none of its faults is known to have been injected. COMMAND's own exit code is
+    shown; it is not a finding.
     """
     own.check_files()
     if command[0] and (problem := program_problem(command[0], Path(), os.environ)):

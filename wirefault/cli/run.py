@@ -150,7 +150,7 @@ def run_command(
     MODULE:NAME) or a wiring file; without one, ./wirefault.yaml is run. COMMAND, after --, is the agent: it
     is run for each prompt, and {prompt} in it is the prompt. With --lab the prompts go through the lab that
     is up. The exit code is the verdict: 0 held, 1 deviated, 2 unknown; without a hypothesis 1 for a finding
-    (see --fail-on), 2 if no fault is known to have been injected.
+    (see --fail-on), 2 if none of its faults is known to have been injected.
     """
     if own.resume or own.again:
         sys.exit(_run_saved(context, own, how, targets))
