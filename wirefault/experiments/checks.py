@@ -27,7 +27,8 @@ from wirefault.experiments.expression import RATE, ExpressionError, parse_expres
 from wirefault.experiments.figures import OF_EPISODES, count_in, figure_named
 from wirefault.experiments.hypothesis import checked_text, parse_statements, statement_text
 
-_KEYS = ("hypothesis", "assertions", "checks")
+KEYS = ("hypothesis", "assertions", "checks")
+"""The names of the list in a file."""
 _WHERE_SCHEMA = {
     "type": "object",
     "properties": {"statement": {"type": "string"}, "where": {"const": "faulted"}},
@@ -43,7 +44,7 @@ def check_of(value: Any) -> Any:
     if not (is_measure or (isinstance(value, str) and looks_like_statement(value))):
         return entry_of(value)
     for part in _parts(value):
-        if not _is_of_episode(part):
+        if not _compares_episodes(part):
             checked_text(part, with_control=True)
     return value
 
@@ -76,18 +77,18 @@ def has_checks(spec: HasChecks) -> bool:
 
 def statements_in(spec: HasChecks) -> list[str]:
     """The checks that are about an arm."""
-    return [part for _, part in _each(spec) if _is_of_arm(part)]
+    return [part for _, part in _each(spec) if not is_of_episode(part)]
 
 
 def episode_checks_in(spec: HasChecks) -> Iterator[tuple[tuple[str, int], AssertionEntry]]:
     """The checks that are about each episode, with their places."""
-    return ((place, part) for place, part in _each(spec) if not _is_of_arm(part))
+    return ((place, part) for place, part in _each(spec) if is_of_episode(part))
 
 
 def rates_in(spec: HasChecks) -> Iterator[tuple[tuple[str, int], str]]:
     """Each ``rate(CHECK)`` of its statements, with the statement's place."""
     for place, part in _each(spec):
-        if _is_of_arm(part):
+        if not is_of_episode(part):
             names = (name for each in parse_statements(part) for name in each.expression.names)
             yield from ((place, name) for name in names if name.startswith(RATE) and not count_in(name))
 
@@ -98,18 +99,19 @@ def place_of(spec: HasChecks, statement: str) -> tuple[str, int] | None:
 
 
 def _each(spec: HasChecks) -> Iterator[tuple[tuple[str, int], Any]]:
-    for key in _KEYS:
+    for key in KEYS:
         for number, check in enumerate(getattr(spec, key)):
             for part in _parts(check) if isinstance(check, str) else [check]:
                 yield (key, number), part
 
 
-def _is_of_arm(check: Any) -> bool:
-    return isinstance(check, str) and looks_like_statement(check) and not _is_of_episode(check)
+def is_of_episode(check: Any) -> bool:
+    """Whether the check is about each episode, not about the arm."""
+    return not (isinstance(check, str) and looks_like_statement(check)) or _compares_episodes(check)
 
 
 @cache
-def _is_of_episode(text: str) -> bool:
+def _compares_episodes(text: str) -> bool:
     """Whether it compares figures of an episode alone."""
     try:
         expression = parse_expression(text)
@@ -125,4 +127,4 @@ def _parts(text: str) -> Sequence[str]:
         parts = parse_expression(text).conjuncts()
     except ExpressionError:
         return [text]
-    return parts if len(set(map(_is_of_episode, parts))) > 1 else [text]
+    return parts if len(set(map(_compares_episodes, parts))) > 1 else [text]

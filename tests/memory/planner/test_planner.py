@@ -71,8 +71,8 @@ def test_past_failures_call_for_checks_that_are_executed() -> None:
     assert names == ["monitoring", "rollback", "timeout", "prevent_duplicate", "prevent_no_time_limit"]
     experiment = Experiment(**written.experiment)
     assert experiment.safety.abort and experiment.steady_state == ["crash == 0"]
-    assert {"no_finding": "no_time_limit"} in written.experiment["assertions"]
-    assert {"statement": "seconds <= 6"} in written.experiment["assertions"]
+    assert {"no_finding": "no_time_limit"} in written.experiment["checks"]
+    assert "seconds <= 6" in written.experiment["checks"]
 
 
 def test_metrics_to_watch_are_measured_or_named_as_not_measured() -> None:

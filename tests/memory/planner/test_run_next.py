@@ -42,7 +42,7 @@ def mine(planner):
     planner.add_custom_enhancement("quick", quicker)
 
 def quicker(experiment):
-    return {**experiment, "assertions": [*experiment.get("assertions", []), {"statement": "seconds <= 0"}]}
+    return {**experiment, "checks": [*experiment["checks"], "seconds <= 0"]}
 """
 EXPERIMENT = {
     "title": "Orders",

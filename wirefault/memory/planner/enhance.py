@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from wirefault.experiments.checks import KEYS
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.memory.knowledge import Knowledge
@@ -21,6 +22,10 @@ _RULES = frozenset(rule.name for rule in RULES)
 _LIMITS = frozenset(("no_time_limit", "runaway"))
 _MAX_PATTERNS = 12
 _MIN_LIMIT_S = 5.0
+
+
+CHECKS = ("checks",)
+"""The place of an experiment's checks."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +78,12 @@ def checks_for(failures: Collection[str], clean_seconds: float = 0.0) -> list[Ch
     ]
     if _LIMITS & set(failures):
         seconds = max(_MIN_LIMIT_S, 3 * clean_seconds)
-        checks.append(Check("timeout", ("assertions",), {"statement": f"seconds <= {seconds:.3g}"}))
+        checks.append(Check("timeout", CHECKS, f"seconds <= {seconds:.3g}"))
     for name in list(failures)[:_MAX_PATTERNS]:
         if name in _RULES:
-            checks.append(Check(f"prevent_{name}", ("assertions",), {"no_finding": name}))
+            checks.append(Check(f"prevent_{name}", CHECKS, {"no_finding": name}))
         elif name in OUTCOMES:
-            checks.append(Check(f"prevent_{name}", ("hypothesis",), f"no {name}"))
+            checks.append(Check(f"prevent_{name}", CHECKS, f"no {name}"))
     return checks
 
 
@@ -90,9 +95,9 @@ def with_checks(experiment: Mapping[str, Any], checks: Iterable[Check]) -> dict[
         place = copy
         for name in path:
             place = place.setdefault(name, {})
-        values = place.setdefault(last, [])
-        if check.value not in values:
-            values.append(deepcopy(check.value))
+        names = KEYS if check.key == CHECKS else (last,)
+        if not any(check.value in (place.get(name) or ()) for name in names):
+            place.setdefault(last, []).append(deepcopy(check.value))
     return copy
 
 

@@ -33,7 +33,8 @@ from wirefault.memory.trials import Trial, trials_in
 _T = TypeVar("_T")
 RiskFactor = Callable[[Proposal], float]
 """Takes a proposal, and returns a risk in 0..1."""
-_CHECKS = ("no duplicate", "no false_success", "no misled", "crash == 0")
+BASE_CHECKS = ("no duplicate", "no false_success", "no misled", "crash == 0")
+"""Of each proposal."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +179,7 @@ class Planner:
             "only": list(cell.prompts[:1]),
             "repeats": max(1, self._terms.enough if proposal.reason != "unasked question" else 1),
             "method": {"faults": {"faults": self.entries(cell)}},
-            "hypothesis": list(_CHECKS),
+            "checks": list(BASE_CHECKS),
         }
         if isinstance(time := (whole.get("limits") or {}).get("time"), int | float):
             similar = [

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from wirefault.core.errors import InputError
+from wirefault.experiments.checks import KEYS, check_of, is_of_episode
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
@@ -21,7 +22,7 @@ from wirefault.memory.episodes import Remembered
 from wirefault.memory.histories import run_episodes
 from wirefault.memory.planner.cells import Cell, cells_for
 from wirefault.memory.planner.choose import Proposal, Terms, proposals
-from wirefault.memory.planner.enhance import Check, checks_for
+from wirefault.memory.planner.enhance import CHECKS, Check, checks_for
 from wirefault.memory.planner.evidence import (
     clean_calls,
     clean_signs,
@@ -30,7 +31,7 @@ from wirefault.memory.planner.evidence import (
     signs_of,
     tally_of,
 )
-from wirefault.memory.planner.planner import Planner, add_hooks
+from wirefault.memory.planner.planner import BASE_CHECKS, Planner, add_hooks
 from wirefault.memory.planner.risk import Tally, merged
 
 KIND = "next"
@@ -99,7 +100,7 @@ class NextSteps:
     def _batch(self, trials: Trials, steps: Sequence[Step], step: Step) -> Batch:
         canonical = read_canonical(json.dumps({"faults": list(step.entries)})).dump()
         settings = self._base.settings.model_copy(update={"faults": canonical, "chaos_level": 1.0})
-        entries = tuple(each for each in step.checks.values() if isinstance(each, dict))
+        entries = tuple(each for each in step.checks.values() if is_of_episode(each))
         arm = PlannedArm(step.name, settings, (), entries, variant=step.name, level=1.0)
         search = {**trials.saved.plan.search, "steps": list(map(asdict, steps))}
         announced = f"{step.name}: {step.text}: {step.reason}"
@@ -205,7 +206,7 @@ def _failed(trials: Trials, step: Step, outcomes: AbstractSet[str]) -> Iterator[
     """The names of the checks that did not hold."""
     asserted = iter(trials.saved.arm_result(trials.arms[step.name]).asserted)
     for name, check in step.checks.items():
-        if isinstance(check, dict):
+        if is_of_episode(check):
             if not next(asserted).result.passed:
                 yield name
         elif check.removeprefix("no ") in outcomes:
@@ -223,12 +224,18 @@ def faults_in(experiment: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def _executed(checks: Sequence[Check], experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """The checks that a step's arm can execute, by name, and the assertions that enhancements added.
+    """The checks that a step's arm can execute, by name, and those of each episode that enhancements added.
 
-    Each run verifies its rollback anyway, and the safety of the experiment is monitored all the time.
+    Each run verifies its rollback anyway, and the safety of the experiment is monitored all the time. Raises
+    ``InputError`` for what is no check.
     """
-    named = {each.name: each.value for each in checks if each.key[0] in ("assertions", "hypothesis")}
-    added = (each for each in experiment.get("assertions") or () if each not in named.values())
+    named = {each.name: each.value for each in checks if each.key == CHECKS}
+    known = (*BASE_CHECKS, *named.values())
+    try:
+        every = [check_of(each) for key in KEYS for each in experiment.get(key) or ()]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the enhanced experiment has an unusable check: {error}") from None
+    added = (each for each in every if each not in known and is_of_episode(each))
     return named | {f"enhancement {number}": each for number, each in enumerate(added, 1)}
 
 
