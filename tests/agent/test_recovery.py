@@ -107,8 +107,9 @@ def test_hedged_read_fails_with_the_first_failure(wire: Callable[..., Wire]) -> 
 
     server = wire(first, second)
     outcome = run_agent(lab_of(server.address), asks(WEATHER), reports(), recovery="hedge(after=0.01)")
-    assert outcome.of(ToolCalled)[0].error == "http_503"
-    assert sorted(seen.try_ for seen in outcome.of(ToolTry)) == [1, 2]
+    errors = {seen.try_: seen.error for seen in outcome.of(ToolTry)}
+    assert sorted(errors) == [1, 2] and outcome.of(ToolCalled)[0].error == errors[1]
+    assert set(errors.values()) == {"http_500", "http_503"}  # on a busy machine the second arrives first
 
 
 def test_fast_read_is_not_hedged(wire: Callable[..., Wire]) -> None:

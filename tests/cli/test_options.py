@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -156,3 +157,12 @@ def test_bash_completes_value_after_its_own_split_at_the_sign() -> None:
     assert completions(*words, shell="bash") == ["plain,used", "plain,each", "plain,all"]
     assert completions(*words, "us", shell="bash") == ["plain,used"]
     assert completions("run", "--set", "toxic_sc", shell="bash")[0] == "plain,toxic_scope=used"
+
+
+@pytest.mark.parametrize(("command", "name"), [("run", "charts"), ("audit", "replay")])
+def test_flag_that_is_not_given_stays_open(command: str, name: str) -> None:
+    """click takes False for a flag without a default: no charts were drawn, and no replies replayed."""
+    loaded = main.get_command(click.Context(main), command)
+    assert loaded is not None
+    [option] = [each for each in loaded.params if each.name == name]
+    assert option.get_default(click.Context(loaded)) is None

@@ -117,7 +117,7 @@ def names(ended: Ended, part: str) -> None:
 
 def test_killed_agent_is_named_and_run_has_no_end(ended_demos: EndedDemos) -> None:
     ended = ended_demos["agent killed"].result()
-    names(ended, "agent")
+    names(ended, "the run")
     assert ended.events and ended.finished is None
 
 

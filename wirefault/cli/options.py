@@ -86,6 +86,7 @@ def option_of(kind: type[Any], name: str, defaults: Mapping[str, Any] | None = N
     attributes = _of_type(get_type_hints(kind)[name]) | attributes
     if any("/" in each for each in names):
         attributes.pop("is_flag")
+        attributes["default"] = None  # else click takes False for it
     if (default := (defaults or {}).get(name, declaration.default)) is not None:
         attributes |= {
             "default": default,
