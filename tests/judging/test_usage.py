@@ -96,7 +96,7 @@ KEYED = '{{"refund": 17, "idempotency_key": "{}"}}'
 
 
 def test_every_table_counts_retry_with_another_key_in_body():
-    """The table of exec, the page's and the logical calls beside the finding that the write was repeated."""
+    """Three readers that could say "none sent again" beside the finding that the write was."""
     first = replace(STRUCK, request_body=KEYED.format("a1"))
     again = replace(ASKED, start=2.0, fingerprint="f2", request_body=KEYED.format("b2"))
     other = replace(again, request_body='{"refund": 18}')

@@ -67,7 +67,7 @@ class Question:
     over_stdio: str = ""
     """The sentence for a call over pipes, which has no headers; empty if it is the same."""
     right: str = ""
-    """What the agent does if all is well, for the documentation."""
+    """The agent's behaviour if all is well, for the documentation."""
     findings: tuple[str, ...] = ()
     """The rules whose findings usually answer it otherwise."""
     mistaken: tuple[str, ...] = ()

@@ -61,7 +61,7 @@ _OF_FAULTS = ("faults", "toxic_prob", "error_prob", "chaos_level", "fault_episod
 
 @dataclass(frozen=True)
 class AuditChoices(InterceptOptions):
-    """What to ask, how, and what to write."""
+    """Questions, how they are asked, and files to write."""
 
     text: str | None = declared(
         None, "Agent", f"Replace {PROMPT} in COMMAND by this text.", "--prompt", metavar="TEXT"

@@ -55,7 +55,7 @@ from wirefault.wiring.wiring import Wiring, build_wiring, recorded_wiring
 
 @dataclass(frozen=True)
 class ExecChoices(InterceptOptions):
-    """What to intercept, and what to write."""
+    """Connections to intercept, and files to write."""
 
     only: tuple[str, ...] = declared((), "Agent", "Intercept only this host. Repeatable.", metavar="HOST")
     passed: tuple[str, ...] = declared(

@@ -263,7 +263,7 @@ class InterceptOptions:
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """What the command line changes in an experiment."""
+    """Changes that the command line makes to an experiment."""
 
     only: tuple[str, ...] = _only()
     repeats: int | None = declared(None, "Limits", "Run each prompt this often.  [default: the experiment's]")

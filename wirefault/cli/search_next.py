@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NextChoices:
-    """What to propose, and whether to run it."""
+    """Which experiments to propose, and whether to run them."""
 
     run: bool = declared(False, "Other", "Run the proposals one by one, each from the results before.")
     budget: int = declared(

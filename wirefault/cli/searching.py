@@ -43,7 +43,7 @@ change_part = part_of(ChangeOptions, "only max_time max_cost")
 
 @dataclass(frozen=True)
 class SearchedPart:
-    """What of an experiment is searched."""
+    """Which part of an experiment is searched."""
 
     arm: str = declared("", "Faults", "Search with the faults of this arm.", metavar="NAME")
     failures: tuple[str, ...] = declared(

@@ -49,7 +49,7 @@ class Steps(Protocol):
         ...
 
     def line(self, trials: Trials, ran: Ran) -> str:
-        """What the episodes that were run show, for people."""
+        """Return the result of the episodes that were run, for people."""
         ...
 
     def answer(self, trials: Trials) -> Answer | None:

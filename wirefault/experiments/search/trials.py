@@ -74,7 +74,7 @@ class Trials:
         return [by_key[key] for key in arm.episodes if key in by_key]
 
     def failed(self, name: str, among: Sequence[str] | None = None) -> list[bool]:
-        """Whether each of its episodes failed, without those of which that is unknown.
+        """Whether each of its episodes failed; episodes that leave this open are left out.
 
         ``among``: the keys of some of them; None: all.
         """

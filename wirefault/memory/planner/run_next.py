@@ -224,7 +224,7 @@ def faults_in(experiment: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
 
 
 def _executed(checks: Sequence[Check], experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """The checks that a step's arm can execute, by name, and those of each episode that enhancements added.
+    """The checks that a step's arm can execute, by name, with the episode checks that enhancements added.
 
     Each run verifies its rollback anyway, and the safety of the experiment is monitored all the time. Raises
     ``InputError`` for what is no check.
