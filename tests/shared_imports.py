@@ -67,7 +67,9 @@ def fork(
         return None
     sys.audit("subprocess.Popen", command[0])  # so that conftest.py counts this process
     is_run = program_of(command)[0] in _RUNS
-    return _server(_IMPORTS if is_run else ()).fork(command, environ, descriptors, streams)
+    forked = _server(_IMPORTS if is_run else ()).fork(command, environ, descriptors, streams)
+    assert forked, "the shared server forks nothing: each program would import everything again"
+    return forked
 
 
 def _has_same_imports(environ: Mapping[str, str]) -> bool:

@@ -170,6 +170,7 @@ def test_only_shipped_lab_packages_are_imported(starting: Starting, server: Fork
 def test_listed_imports_are_loaded_and_missing_ones_skipped(starting: Starting) -> None:
     server = ForkServer(starting.environ, None)
     try:
+        server.prepare([])
         server.prepare(["colorsys", "no_such_module"])
         process = starting.fork(server, "waiting")
         until(lambda: "zipimport" in starting.log.last_lines(1))

@@ -78,8 +78,9 @@ class ForkServer:
 
     def prepare(self, imports: Sequence[str]) -> None:
         """Let it import modules soon, each with ``:`` and a function to call, or without."""
-        with suppress(OSError):  # it is gone: ``fork`` says so
-            self._control.send(" ".join(imports).encode())
+        if imports:  # the server takes an empty message for the end of its launcher
+            with suppress(OSError):  # it is gone: ``fork`` says so
+                self._control.send(" ".join(imports).encode())
 
     def fork(
         self,
