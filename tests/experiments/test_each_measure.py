@@ -65,7 +65,13 @@ PATIENT = episode(
 
 BUDGETS = '{"episode": {"tokens": 10}}'
 LOST_REPLY = model_requests(complete=(True, False))
-NEVER_ANSWERED = model_requests(tokens_in=None, tokens_out=None, status=None, complete=(True, False))
+NO_REPLY: dict[str, Any] = {"tokens_in": None, "tokens_out": None, "status": None, "complete": (True, False)}
+NEVER_ANSWERED = model_requests(**NO_REPLY)
+HALF_ANSWERED = episode(
+    exchange(**OF_MODEL),
+    exchange(**{**OF_MODEL, **NO_REPLY}, try_=2, start=104.0),
+    expect={},
+)
 LOST_COUNT = model_requests(tokens_in=None, tokens_out=None, complete=(True, False))
 SLOW_FAILURE = episode(
     exchange(status=503, ms=500.0), exchange(try_=2, start=104.0, ms=0.0), ended(ms=1000.0), expect={}
@@ -151,6 +157,8 @@ ROWS: list[tuple[str, Sequence[Any], str]] = [
     ("tokens <= 9", [NEVER_ANSWERED] * 20, "unknown"),
     ("tokens <= 90", [*[model_requests()] * 20, INVALID], "unknown"),
     ("cost <= 15", [model_requests()] * 20, "held"),
+    ("cost <= 15", [HALF_ANSWERED] * 20, "unknown"),
+    ("tokens <= 15", [HALF_ANSWERED] * 20, "unknown"),
     ("cost <= 14", [model_requests()] * 20, "deviated"),
     ("cost <= 14", [model_requests(model="dear")], "unknown"),
     ("cost <= 14", [UNTOLD], "unknown"),

@@ -27,7 +27,7 @@ class Spending:
     requests: int = 0
     tokens: int = 0
     uncounted: int = 0
-    """Requests with an answer that reports no tokens."""
+    """Requests that may have used tokens which no reply reports."""
     cost_usd: float | None = None
     """None without a price for each model that answered."""
     saved_requests: int = 0

@@ -83,7 +83,7 @@ def _excludes(episode: EpisodeFacts, outcome: Outcome) -> bool:
 
 def _tokens(episode: EpisodeFacts) -> float | str | None:
     costs = episode.judged.costs
-    if costs.uncounted or episode.tries.tokens is None:
+    if costs.uncounted:
         return "no data"
     return float(costs.tokens or 0) if costs.replies else None
 

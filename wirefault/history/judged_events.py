@@ -133,7 +133,7 @@ class Costs(Record, frozen=True):
 
     requests: int = 0
     replies: int = 0  # of models
-    uncounted: int = 0  # of these, without token counts
+    uncounted: int = 0  # requests to models that may have used tokens which no reply reports
     tokens_in: int | None = None
     tokens_out: int | None = None
     usd: float | None = None  # of the models that have a price

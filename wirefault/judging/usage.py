@@ -49,7 +49,7 @@ def model_usage(events: Iterable[Event], prices: str = "") -> ModelUsage:
     times = [exchange.first_token_ms for exchange in exchanges if exchange.first_token_ms is not None]
     return ModelUsage(
         replies=costs.replies,
-        with_usage=costs.replies - costs.uncounted,
+        with_usage=sum(exchange.tokens is not None for exchange in exchanges),
         tokens_in=costs.tokens_in,
         tokens_out=costs.tokens_out,
         cost_usd=costs.usd,
@@ -72,7 +72,7 @@ def costs_of(events: Iterable[Event], prices: Mapping[str, Price], other: Price 
     names = {exchange.model or "without a name" for exchange in counted}
     return Costs(
         replies=sum(map(_answered, exchanges)),
-        uncounted=sum(map(_answered, exchanges)) - len(counted),
+        uncounted=sum(map(may_have_unknown_tokens, exchanges)),
         tokens_in=_sum([exchange.tokens_in for exchange in counted]),
         tokens_out=_sum([exchange.tokens_out for exchange in counted]),
         usd=_cost(counted, prices, other),

@@ -159,7 +159,7 @@ def _spent(spending: Spending) -> str:
         return _dollars(spending.cost_usd)
     if not spending.requests:
         return ""
-    more = f" or more, {spending.uncounted} replies report none" if spending.uncounted else ""
+    more = f" or more, {counted(spending.uncounted, 'request')} without token counts" if spending.uncounted else ""
     cost = f", {_dollars(spending.cost_usd)} or more" if spending.cost_usd is not None else ""
     return f"{spending.tokens} model tokens{more}{cost}"
 
