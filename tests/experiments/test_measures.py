@@ -58,6 +58,15 @@ def test_unjudged_episode_leaves_outcome_open(name: str, bounds: Bounds, expecte
     assert (measure.bounds, measure.text) == (bounds, expected)
 
 
+@pytest.mark.parametrize("name", ["success_rate", "success", "failures", "false_success", "degradation"])
+def test_figure_of_episodes_without_oracle_is_not_judged(name: str) -> None:
+    """Its bounds leave everything open, and its text is no range."""
+    measures = measured(NO_ORACLE, NO_ORACLE)
+    measure = against_control(measures, measures)[name]
+    assert measure.bounds in (Bounds(0, 1), Bounds(0, 2), Bounds(-1, 1))
+    assert (measure.text, Number.of(name, measure).as_json()["note"]) == ("not judged", "not judged")
+
+
 def test_summary_and_table_have_one_rate() -> None:
     """The summary's rate is the table's share of the judged, its ends are the bounds of the table's rate."""
     episodes = GOOD, GOOD, BAD, INVALID, NO_ORACLE

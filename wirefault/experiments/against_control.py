@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wirefault.experiments.estimates import Estimate, PairedLoss, Population, Rate, Terms
-from wirefault.experiments.estimators import NOT_REACHED, Estimator, Figure, Measures
+from wirefault.experiments.estimators import NOT_JUDGED, NOT_REACHED, Estimator, Figure, Measures
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.means import Mean, MeanDifference
 from wirefault.experiments.measure import Measure
@@ -27,7 +27,8 @@ class Loss(Estimator):
         if loss is None or loss.bounds is None:
             return Measure(None)
         episodes = arm["success_rate"].episodes
-        return Measure(loss.bounds, "", episodes, estimate=loss, with_interval=True)
+        reason = NOT_JUDGED if loss.bounds == Bounds(self.low, self.high) else ""
+        return Measure(loss.bounds, "", episodes, estimate=loss, reason=reason, with_interval=True)
 
     def at_best(self, figure: Figure, keys: Sequence[str], population: Population) -> Estimate:
         return PairedLoss(dict.fromkeys(keys, True), dict.fromkeys(keys, True), population)

@@ -35,6 +35,8 @@ from wirefault.stats.rates import Share, percentile
 from wirefault.stats.survival import Duration, mean_time
 
 NOT_REACHED = "no data: no fault reached an episode"
+NOT_JUDGED = "not judged"
+"""No episode shows whether it counts."""
 _HIDDEN = "open: not every episode shows"
 
 
@@ -114,7 +116,8 @@ class Count(Estimator):
         bounds = Bounds(count, count + could)
         why = "; ".join(filter(None, dict.fromkeys(map(self.why, arm.episodes))))
         rate = Rate(values) if self.with_interval and values and not could else None
-        return Measure(bounds, f"of {planned_episodes(arm)}", showing, why, rate=rate)
+        reason = NOT_JUDGED if could and could == planned_episodes(arm) else ""
+        return Measure(bounds, f"of {planned_episodes(arm)}", showing, why, rate=rate, reason=reason)
 
 
 class Planned(Estimator):
@@ -183,11 +186,12 @@ class ShareOfPlanned(_Share):
 
 
 def measure_of_rate(rate: Rate) -> Measure:
-    """No data without episodes."""
+    """No data without episodes, and no range in words if each could be either."""
     if not rate.n:
         return Measure(None, estimate=rate)
     share = _share_of(rate.successes, rate.open, rate.n)
-    return Measure(*share, estimate=rate, with_interval=True, unit="share")
+    reason = NOT_JUDGED if rate.open == rate.n else ""
+    return Measure(*share, estimate=rate, reason=reason, with_interval=True, unit="share")
 
 
 def _share_of(known: int, could: int, n: int, what: str = "") -> tuple[Bounds, str]:

@@ -249,7 +249,7 @@ class Claim:
 
 
 def _claimed(name: str, measure: Measure) -> Number:
-    if measure.interval is None:
+    if measure.interval is None or measure.reason:
         return Number.of(name, measure)
     low, high = (in_unit(end, measure.unit) for end in measure.interval)
     ends = f"{low} to {high}" if math.isfinite(measure.interval[1]) else f"{low} or more"

@@ -75,7 +75,7 @@ class Measure:
     @property
     def text(self) -> str:
         """For people, of a rate and a count with the interval: ``90 % [68.3 %, 98.8 %]``."""
-        if self.bounds is None or not (self.with_interval or self.rate):
+        if self.bounds is None or self.reason or not (self.with_interval or self.rate):
             return self.figure
         value = bounds_text(self.bounds, self.unit) if self.with_interval else self.figure
         ends = self.interval if self.with_interval else self.rate_interval

@@ -37,7 +37,7 @@ def arm_text(arm: ArmResult) -> str:
     if arm.failure:
         return one_line(arm.failure)
     rate, faults = arm.measures["success_rate"], arm.measures["faults_delivered"].text
-    level = f" ({percent(round(1 - 2 * rate.error, 6))} interval)" if rate.interval else ""
+    level = f" ({percent(round(1 - 2 * rate.error, 6))} interval)" if rate.interval and not rate.reason else ""
     success = f"{rate.text}{level}"
     if arm.waits_for:
         success = f"open until {arm.waits_for}"
