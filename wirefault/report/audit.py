@@ -159,7 +159,8 @@ def _spent(spending: Spending) -> str:
         return _dollars(spending.cost_usd)
     if not spending.requests:
         return ""
-    more = f" or more, {counted(spending.uncounted, 'request')} without token counts" if spending.uncounted else ""
+    without = counted(spending.uncounted, "request")
+    more = f" or more, {without} without token counts" if spending.uncounted else ""
     cost = f", {_dollars(spending.cost_usd)} or more" if spending.cost_usd is not None else ""
     return f"{spending.tokens} model tokens{more}{cost}"
 

@@ -37,8 +37,9 @@ def arm_text(arm: ArmResult) -> str:
     if arm.failure:
         return one_line(arm.failure)
     rate, faults = arm.measures["success_rate"], arm.measures["faults_delivered"].text
-    level = f" ({percent(round(1 - 2 * rate.error, 6))} interval)" if rate.interval and not rate.reason else ""
-    success = f"{rate.text}{level}"
+    success = rate.text
+    if rate.interval and not rate.reason:
+        success += f" ({percent(round(1 - 2 * rate.error, 6))} interval)"
     if arm.waits_for:
         success = f"open until {arm.waits_for}"
     strikes = arm.measures[BUDGET_STRIKES]
