@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from tests.experiments.recorded_runs import episode_events, write
 from tests.judging.oracle.histories import (
@@ -25,7 +26,6 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import EpisodeJudged, Event
 from wirefault.lab.toxiproxy import Choice
 from wirefault.toxiproxy.planned import VERIFIED
-from wirefault.wiring.prompts import Prompt
 
 Fails = Callable[[PlannedArm, str], bool]
 
@@ -54,27 +54,31 @@ class Dealer:
             hands = [left[lane :: self.workers] for lane in range(self.workers) if left[lane :: self.workers]]
             runs = list(zip(grown.next_run_ids(arm, len(hands)), hands, strict=True))
             random.Random(self.workers).shuffle(runs)
-            return max((self._write(grown, arm, run_id, hand) for run_id, hand in runs), default=0)
+            codes = (
+                self.write(grown.logs, arm, run_id, [each.key for each in hand]) for run_id, hand in runs
+            )
+            return max(codes, default=0)
 
         code = run_arms(run_arm)
         saved.note_end(rollback=VERIFIED)
         return code
 
-    def _write(self, saved: SavedExperiment, arm: PlannedArm, run_id: str, hand: Sequence[Prompt]) -> int:
-        events: list[Event] = [run_started(len(hand))]
-        for prompt in hand:
+    def write(self, logs: Path, arm: PlannedArm, run_id: str, keys: Sequence[str]) -> int:
+        """Write the history of a run with these episodes. Raises ``Killed``."""
+        events: list[Event] = [run_started(len(keys))]
+        for key in keys:
             if len(self.ran) >= self.ends_after:
-                write(saved.logs, run_id, events)
+                write(logs, run_id, events)
                 if self.kills:
                     raise Killed
                 return INTERRUPTED
-            self.ran.append(f"{arm.name} {prompt.key}")
+            self.ran.append(f"{arm.name} {key}")
             if self.calls:
-                events += episode_with_call(prompt.key, faulted=not arm.is_calm)
+                events += episode_with_call(key, faulted=not arm.is_calm)
             else:
-                happened = failed_episode if self.fails(arm, prompt.key) else episode_events
-                events += happened(prompt.key)
-        write(saved.logs, run_id, [*events, replace(run_finished(), toxics_left=0)])
+                happened = failed_episode if self.fails(arm, key) else episode_events
+                events += happened(key)
+        write(logs, run_id, [*events, replace(run_finished(), toxics_left=0)])
         return 0
 
 

@@ -1,4 +1,4 @@
-"""Every kind of experiment, killed, interrupted or dealt to several workers, comes to the same answer."""
+"""Every kind of experiment comes to the same answer: killed, interrupted, or dealt to workers or machines."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from tests.experiments.dealer import Dealer, Fails, Killed, both_down, on_paper, sometimes
+from tests.experiments.paper_cluster import PaperCluster
 from tests.experiments.search.test_run_search import smallest_set, source
 from tests.experiments.test_tournament_files import plans
 from wirefault.core.interrupts import INTERRUPTED
+from wirefault.experiments.engine import Engine
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import (
     ExperimentPlan,
@@ -107,10 +109,9 @@ KINDS: dict[str, tuple[Callable[[Path], ExperimentPlan], Fails]] = {
 }
 
 
-def answer(saved: SavedExperiment, engine: Dealer) -> object:
+def answer(saved: SavedExperiment, engine: Engine, workers: int = 1) -> object:
     """Run the rest of the experiment; its answer without the ids of runs. Raises ``Killed``."""
-    # a limit tries a dose as often as there are workers, so another number of them is another search
-    how = on_paper()
+    how = on_paper(workers)
     if saved.plan.search:
         steps = steps_with([]) if saved.plan.search["kind"] == "next" else None
         search = run_search(saved, how, engine, steps)
@@ -152,14 +153,18 @@ def test_answer_does_not_depend_on_kills_and_workers(kind: str, tmp_path: Path) 
     """No episode runs twice either, nor one that an undisturbed experiment does not run."""
     plan_in, fails = KINDS[kind]
     answers, ran = [], []
-    for name in ("whole", "dealt", "killed"):
+    for name in ("whole", "dealt", "killed", "on a cluster"):
         (tmp_path / name).mkdir()
         plan = plan_in(tmp_path / name)
         logs = save(plan, "e1").logs
-        engines: list[Dealer] = []
+        engines: list[Dealer | PaperCluster] = []
+        # a limit tries a dose as often as there are workers, so another number of them is another search
+        workers = 2 if name == "on a cluster" and not plan.search else 1
 
-        def engine(number: int, name: str = name) -> Dealer:
+        def engine(number: int, name: str = name) -> Dealer | PaperCluster:
             calls = kind == "next"  # its proposals are about calls
+            if name == "on a cluster":
+                return PaperCluster(Dealer(fails, calls=calls), ends_after=1 + 3 * number)
             if name != "killed":
                 return Dealer(fails, 2 if name == "dealt" else 1, calls=calls)
             ends_after = 60 if kind == "until decided" else 5
@@ -167,14 +172,15 @@ def test_answer_does_not_depend_on_kills_and_workers(kind: str, tmp_path: Path) 
 
         def attempt(number: int) -> object:
             engines.append(engine(number))  # noqa: B023
-            return answer(load_saved(logs, "e1", plan.configuration.environ), engines[-1])  # noqa: B023
+            saved = load_saved(logs, "e1", plan.configuration.environ)  # noqa: B023
+            return answer(saved, engines[-1], workers)  # noqa: B023
 
         ends, result = to_the_end(attempt)
-        assert (ends > 0) == (name == "killed")
+        assert (ends > 0) == (name not in ("whole", "dealt"))
         answers.append(result)
         ran.append(sorted(each for dealer in engines for each in dealer.ran))
-    assert answers[0] == answers[1] == answers[2]
-    assert ran[0] == ran[1] == ran[2]
+    assert answers[0] == answers[1] == answers[2] == answers[3]
+    assert ran[0] == ran[1] == ran[2] == ran[3]
 
 
 def test_tournament_does_not_depend_on_kills(tmp_path: Path) -> None:
