@@ -80,7 +80,11 @@ class _StoredArm(Struct, frozen=True):
 
 
 class StoredVerdict(Struct, frozen=True):
-    """The parts of ``verdict.json`` that lists, plans and trends read."""
+    """The parts of ``verdict.json`` that lists, plans and trends read.
+
+    The document has the figures of checks and arms without their estimates, so ``Check`` and ``ArmResult``
+    cannot be read back from it: they are made again from the stored facts.
+    """
 
     title: str
     verdict: str | None = None

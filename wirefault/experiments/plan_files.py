@@ -29,6 +29,8 @@ from wirefault.wiring.wiring import dumped_wiring
 
 
 class _StoredPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An ``ExperimentPlan`` as a file: without the environment and its secrets, prompts in files beside it."""
+
     experiment: dict[str, Any]
     wiring: dict[str, Any]
     arms: tuple[PlannedArm, ...]

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.identity import new_run_id
@@ -21,6 +21,7 @@ from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import python_experiment
 from wirefault.experiments.index import early_word
+from wirefault.experiments.measure import Number
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.recorded import findings_by_arm, harm_beside_verdict
@@ -157,7 +158,7 @@ class ExperimentResult:
             "harm_beside": self.harm_beside,
             "rollback": self.rollback or None,
             "timing": dict(self.timing) or None,
-            "checks": [check.as_json() for check in judged.checks] if judged else [],
+            "checks": to_builtins(judged.checks, enc_hook=Number.as_json) if judged else [],
             "arms": [
                 {
                     "arm": arm.name,

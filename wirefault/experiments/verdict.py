@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wirefault.experiments.against_control import loss_between
 from wirefault.experiments.assertions.on_arm import Asserted
@@ -46,8 +47,7 @@ NO_FAULT_REACHED = "no fault reached it"
 _OF_TRUTH: Mapping[bool | None, ExperimentVerdict] = {True: "held", False: "deviated", None: "unknown"}
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(Struct, frozen=True):
     """One statement about one arm, a check of its episodes or a claim about a rate or a mean.
 
     ``measured``: its figures by name, of an assertion a text; ``episodes`` show a deviation; ``claim`` has
@@ -58,13 +58,13 @@ class Check:
     arm: str
     statement: str
     verdict: ExperimentVerdict
-    measured: Mapping[str, Number | str] = field(default_factory=dict)
+    measured: Mapping[str, Number | str] = {}
     message: str = ""
     episodes: tuple[str, ...] = ()
     assertion: str = ""
     expected: str = ""
     evidence: tuple[str, ...] = ()
-    results: Mapping[str, CheckResult] = field(default_factory=dict)
+    results: Mapping[str, CheckResult] = {}
     kind: Kind = "check"
     claim: ClaimFigures | None = None
 
@@ -72,12 +72,6 @@ class Check:
     def figures(self) -> str:
         """What was measured, for people."""
         return ", ".join(f"{name} {figure}" for name, figure in self.measured.items())
-
-    def as_json(self) -> dict[str, Any]:
-        numbers = {
-            name: each.as_json() if isinstance(each, Number) else each for name, each in self.measured.items()
-        }
-        return asdict(replace(self, measured=numbers))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -88,6 +82,8 @@ class ArmResult:
     episodes that were invalid in an earlier run, and why. ``differences``: findings by comparison with the
     control. ``claims``: what the agent said where no oracle checks it. ``faulted``: the measures of the arm
     and of its control over the episodes for which a fault was planned, where a statement is about these.
+
+    It is not stored: it is made again from the facts of its runs.
     """
 
     name: str
@@ -122,8 +118,7 @@ class ExperimentEnd(Struct, frozen=True, omit_defaults=True):
     rollback: str = ""
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The verdict and, in ``because``, the deciding statement."""
 
     verdict: ExperimentVerdict
