@@ -29,7 +29,7 @@ from wirefault.wiring.wiring import dumped_wiring
 
 
 class _StoredPlan(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """An ``ExperimentPlan`` as a file: without the environment and its secrets, prompts in files beside it."""
+    """An ``ExperimentPlan`` as a file: without the environment and its secrets; its prompts have files."""
 
     experiment: dict[str, Any]
     wiring: dict[str, Any]
