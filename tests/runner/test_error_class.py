@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +14,17 @@ from tests.judging.oracle.histories import (
     episode,
     exchange,
     model_call,
+    run_started,
     started,
     tried,
 )
 from tests.support import replace
+from wirefault.core.redaction import Redaction
 from wirefault.history.events import TLS_ON_PLAIN, ConnectionEnded, HowEnded, InterceptionFailed, ToolTry
 from wirefault.judging.trace import episode_trace
-from wirefault.runner.record import attempt_error_class
+from wirefault.runner.record import EpisodeJudge, Recorder, attempt_error_class
 from wirefault.toxiproxy.planned import PlannedToxic
+from wirefault.wiring.links import Link
 
 LATE = tried(error="read_timeout", ms=1000)
 REFUSED = tried(error="connection_refused", call=2, start=104)
@@ -116,3 +120,15 @@ def class_of(*events: Any) -> str:
 )
 def test_class_by_failures(events: list[Any], expected: str) -> None:
     assert class_of(*events) == expected
+
+
+def test_run_names_its_links_of_models(tmp_path: Path) -> None:
+    brain = Link("brain", "https://brain.example", "openai_chat")
+    recorder = Recorder("run-1", 0, tmp_path, Redaction({}))
+    begin = replace(run_started(), links=[brain])
+    answered = exchange("brain", dialect="openai_chat")
+    for event in (begin, OPAQUE, armed(), answered, connection(0, 0, "refused", "brain"), FAILED):
+        recorder.emit(event)
+    EpisodeJudge(recorder, tmp_path / "effects.db", print).judge(EPISODE)
+    recorder.close()
+    assert '"error_class": "none"' in (tmp_path / "agent.log").read_text()

@@ -36,11 +36,11 @@ class JudgedRun:
         self.folder = folder
         self.recorder = Recorder(RUN, 0, folder, Redaction({"API_KEY": "the-secret"}))
         self.judge = EpisodeJudge(self.recorder, folder / "effects.db", self.messages.append)
-        last = ended()
-        for event in (run_started(1), started(ASK_BOB), armed(), last, healed()):
+        asked = started(ASK_BOB, prompt="Message Bob the-secret")
+        for event in (run_started(1), asked, armed(), ended(), healed()):
             self.recorder.emit(event)
         self.judge.read_world(EPISODE)
-        self.recorder.attempt_line("Message Bob the-secret", last, self.judge.judge(EPISODE).outcome)
+        self.judge.judge(EPISODE)
 
     def message_bob(self) -> None:
         store = Store(self.folder / "effects.db", clock=lambda: 200.0)

@@ -38,7 +38,7 @@ from wirefault.history.writer import Writer, history_file
 from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.judge import judge_trace
 from wirefault.judging.requests import Request
-from wirefault.judging.trace import EpisodeTrace, episode_trace, traces_of
+from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.state.effects import read_effects, world_key
 
 # the other processes, each with its own history file
@@ -170,13 +170,15 @@ class Recorder:
             self._said.add(sentence)
             self.note("warning", sentence)
 
-    def attempt_line(self, prompt: str, ended: AttemptEnded, outcome: str | None) -> None:
-        """Write the attempt's line of agent.log; ``outcome`` is None if another attempt follows."""
-        prompt = self._redaction.text(prompt)
-        trace = episode_trace(self.record.of_episode(ended.episode))
-        ended = replace(ended, error_class=attempt_error_class(trace, ended))
-        self._last_attempts[ended.episode] = prompt, ended
-        self.logs.agent.write(agent_line(self.record.run_id, prompt, ended, outcome))
+    def attempt_lines(self, trace: EpisodeTrace, judgement: EpisodeJudged) -> None:
+        """Write a line of agent.log for each attempt at a judged episode; the last one has the outcome."""
+        ends = [
+            replace(ended, error_class=attempt_error_class(trace, ended)) for ended in trace.all(AttemptEnded)
+        ]
+        for ended in ends:
+            outcome = judgement.outcome if ended is ends[-1] else None
+            self.logs.agent.write(agent_line(self.record.run_id, judgement.prompt, ended, outcome))
+            self._last_attempts[trace.episode] = judgement.prompt, ended
 
     def progress_line(self, index: int, episode: str, outcome: str) -> None:
         """Write the line of info.log on the prompt at that place (from 1), with the counts so far."""
@@ -214,12 +216,15 @@ class EpisodeJudge:
         self._judged_at: dict[str, int] = {}  # the number of the episode's events then
 
     def judge(self, episode: str) -> EpisodeJudged:
-        """Judge the episode by its record until now, and record the judgement."""
+        """Judge the episode by its record until now. Record the judgement, and log its attempts."""
         self._take_from_others()
-        return self._judge(episode)
+        trace = self._record.trace_of(episode)
+        judgement = self._judge(trace)
+        self._recorder.attempt_lines(trace, judgement)
+        return judgement
 
-    def _judge(self, episode: str) -> EpisodeJudged:
-        judgement = judge_trace(self._record.trace_of(episode))
+    def _judge(self, trace: EpisodeTrace) -> EpisodeJudged:
+        episode, judgement = trace.episode, judge_trace(trace)
         self._recorder.emit(judgement.to_history(time.time()))
         self._record.judgements[episode] = judgement
         self._judged_at[episode] = len(self._record.of_episode(episode))
@@ -232,7 +237,7 @@ class EpisodeJudge:
             changed = self.read_world(episode)
             if len(self._record.of_episode(episode)) == self._judged_at[episode]:
                 continue
-            after = self._judge(episode)
+            after = self._judge(self._record.trace_of(episode))
             if after.outcome != before.outcome:
                 self._recorder.correct_outcome(episode, after.outcome)
             if changed or after.outcome != before.outcome:

@@ -20,7 +20,6 @@ from wirefault.core.redaction import Redaction
 from wirefault.faults.sets.fault_set import FaultSet
 from wirefault.faults.sets.presets import read_canonical
 from wirefault.history.events import (
-    AttemptEnded,
     EpisodeJudged,
     EpisodeStarted,
     FaultsSet,
@@ -181,23 +180,17 @@ class Runner:
             prompt.place,
         )
         self._recorder.emit(started)
-        ended: list[AttemptEnded] = []
         ready = self._probed(self._world.before(episode))
         for attempt in range(1, self.settings.prompt_limit + 1) if ready else ():
             prompt_text = self._redaction.text(prompt.text)
             self._listener.attempt_started(index, total, prompt_text, attempt)
             result = self._attempts.carry_out(self.settings, self._faults, attempt, prompt)
-            if result is not None:
-                ended.append(result)
             if result is None or not worth_another(result):
                 break
         self._judge.read_world(episode)
         if ready:
             self._probed(self._world.after(episode))
         judgement = self._judge.judge(episode)
-        for attempt_ended in ended:
-            outcome = judgement.outcome if attempt_ended is ended[-1] else None
-            self._recorder.attempt_line(prompt.text, attempt_ended, outcome)
         self._recorder.progress_line(index, episode, judgement.outcome)
         self._listener.episode_judged(index, total, judgement)
 
