@@ -16,8 +16,6 @@ from wirefault.core.interrupts import INTERRUPTED_LINE, is_interruption
 from wirefault.experiments.facts import (
     EpisodeFacts,
     RunFacts,
-    RunVerdicts,
-    counting_runs,
     why_cut_short,
 )
 from wirefault.experiments.outages import EpisodeOutages
@@ -101,36 +99,49 @@ class ArmFacts:
 
 
 def put_together(runs: Sequence[RunFacts], planned: int) -> ArmFacts:
-    """Merge the facts of an arm's runs, which are in their order."""
-    choice = counting_runs({run.run_id: _verdicts(run) for run in runs if run.is_readable})
-    of_runs = {
-        run.run_id: [e for e in run.episodes if choice.source.get(e.episode) == run.run_id] for run in runs
-    }
-    done = len(choice.source) == planned
+    """Merge the facts of an arm's runs, which are in their order.
+
+    An episode counts from the first run in which it is valid, else from the last. Invalid episodes of a run
+    that ended early did not complete: the same cause broke both.
+    """
+    source: dict[str, str] = {}
+    invalid: dict[str, int] = {}
+    left: dict[str, str] = {}
+    superseded: list[str] = []
+    ended = {run.run_id: {e.episode: e for e in run.episodes if e.ended} for run in runs if run.is_readable}
+    for run_id, whole in [(run.run_id, not run.problem) for run in runs if run.is_readable]:
+        for key, episode in ended[run_id].items():
+            if key in source and key not in invalid:
+                continue  # already judged
+            earlier = left.pop(key, source.get(key))
+            if earlier is not None:
+                superseded.append(f"{key} in {earlier}: {ended[earlier][key].invalid or 'see its history'}")
+            if episode.judged.outcome != "invalid":
+                source[key] = run_id
+                invalid.pop(key, None)
+            elif whole:
+                source[key] = run_id
+                invalid[key] = invalid.get(key, 0) + 1
+            else:
+                left[key] = run_id
+                source.pop(key, None)
+                invalid.pop(key, None)
+    done = len(source) == planned
     problems = tuple(run.problem for run in runs if run.problem) or (() if runs else ("it has no run",))
     return ArmFacts(
         planned,
-        [episode for episodes in of_runs.values() for episode in episodes],
+        [episode for run in runs for episode in run.episodes if source.get(episode.episode) == run.run_id],
         () if done else problems,
         tuple(dict.fromkeys(because for run in runs for because in run.invalid_because)),
-        choice.invalid,
-        choice.superseded,
-        choice.source,
+        invalid,
+        tuple(superseded),
+        source,
     )
 
 
 def facts_of_one(run: RunFacts) -> ArmFacts:
     """The facts of a single run, completed or not."""
     return ArmFacts(run.prompts, run.episodes, (run.problem,) if run.problem else (), run.invalid_because)
-
-
-def _verdicts(run: RunFacts) -> RunVerdicts:
-    ended = [episode for episode in run.episodes if episode.ended]
-    return RunVerdicts(
-        whole=not run.problem,
-        outcomes={episode.episode: episode.judged.outcome for episode in ended},
-        reasons={episode.episode: episode.invalid for episode in ended},
-    )
 
 
 _EventT = TypeVar("_EventT", bound=Event)
@@ -174,9 +185,7 @@ def read_arm(
     started = next((event for events in runs.values() for event in _of_kind(events, RunStarted)), None)
     if started is None:
         return ArmHistory([], (*problems, *(["it has no run"] if not run_ids else [])))
-    counting = counting_runs(
-        {run_id: _arm_history_verdicts(events) for run_id, events in runs.items()}
-    ).source
+    counting = put_together([_recorded_facts(*run) for run in runs.items()], planned).source
     begun = {each.episode: run_id for run_id in runs for each in _of_kind(runs[run_id], EpisodeStarted)}
     source = {**begun, **counting}
     of_episodes = [
@@ -206,11 +215,10 @@ def _names(end: RunFinished, name: NeverCalled) -> bool:
     return any((each.by, each.name) == (name.by, name.name) for each in end.never_called)
 
 
-def _arm_history_verdicts(events: Sequence[Event]) -> RunVerdicts:
-    return RunVerdicts(
-        whole=any(finished.completed for finished in _of_kind(events, RunFinished)),
-        outcomes={judged.episode: judged.outcome for judged in _of_kind(events, EpisodeJudged)},
-    )
+def _recorded_facts(run_id: str, events: Sequence[Event]) -> RunFacts:
+    """The recorded judgements alone."""
+    problem = why_cut_short(run_id, next(_of_kind(events, RunFinished), None))
+    return RunFacts(run_id, tuple(map(EpisodeFacts, _of_kind(events, EpisodeJudged))), problem=problem)
 
 
 def _read_runs(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from msgspec import Struct
 
@@ -29,64 +28,11 @@ from wirefault.judging.judge import ByControl
 from wirefault.judging.writes import SentCount, WriteCount
 
 
-@dataclass(frozen=True)
-class RunVerdicts:
-    """The outcomes of a run's completed episodes, by key, in their order.
-
-    ``whole``: the run completed. ``reasons``: why episodes were invalid, where known.
-    """
-
-    whole: bool
-    outcomes: Mapping[str, str]
-    reasons: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class CountingRuns:
-    """``source``: the run that each episode counts from; ``invalid``: in how many runs an episode was
-    invalid; ``superseded``: a line for each invalid episode that was run again.
-    """
-
-    source: Mapping[str, str]
-    invalid: Mapping[str, int]
-    superseded: tuple[str, ...]
-
-
 def why_cut_short(run_id: str, finished: RunFinished | None) -> str:
     """Why a run ended early; empty if it completed."""
     if finished is not None and finished.completed:
         return ""
     return f"the run {run_id} ended early: {finished.reason if finished else 'it was killed'}"
-
-
-def counting_runs(runs: Mapping[str, RunVerdicts]) -> CountingRuns:
-    """Choose the run of each episode: the first in which it is valid, else the last. Runs are in their order.
-
-    Invalid episodes of a run that ended early did not complete: the same cause broke both.
-    """
-    source: dict[str, str] = {}
-    invalid: dict[str, int] = {}
-    left: dict[str, str] = {}
-    superseded: list[str] = []
-    for run_id, run in runs.items():
-        for episode, outcome in run.outcomes.items():
-            if episode in source and episode not in invalid:
-                continue  # already judged
-            earlier = left.pop(episode, source.get(episode))
-            if earlier is not None:
-                why = runs[earlier].reasons.get(episode) or "see its history"
-                superseded.append(f"{episode} in {earlier}: {why}")
-            if outcome != "invalid":
-                source[episode] = run_id
-                invalid.pop(episode, None)
-            elif run.whole:
-                source[episode] = run_id
-                invalid[episode] = invalid.get(episode, 0) + 1
-            else:
-                left[episode] = run_id
-                source.pop(episode, None)
-                invalid.pop(episode, None)
-    return CountingRuns(source, invalid, tuple(superseded))
 
 
 _NONE_FAILED = FailedCalls()
