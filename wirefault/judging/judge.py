@@ -62,7 +62,7 @@ class JudgedEpisode:
 
     @property
     def run_id(self) -> str:
-        return self.trace.run.started.run_id if self.trace.run.started else ""
+        return self.trace.run.run_id if self.trace.run else ""
 
 
 @dataclass(frozen=True)

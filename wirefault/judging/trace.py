@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -43,7 +43,7 @@ from wirefault.judging.requests import (
 )
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
-from wirefault.wiring.links import Link, Links, lab_links
+from wirefault.wiring.links import Links, lab_links
 from wirefault.wiring.write_requests import read_only_tools
 
 _E = TypeVar("_E")
@@ -65,27 +65,12 @@ class Identified(Generic[_EventT]):
 
 
 @dataclass(frozen=True)
-class _Run:
-    """The run of the episodes. Its links are read when they are first needed, since that takes time."""
-
-    started: RunStarted | None
-
-    @cached_property
-    def links(self) -> Links:
-        return self.started.wired if self.started else lab_links()
-
-    @cached_property
-    def link_by_name(self) -> Mapping[str, Link]:
-        return {link.name: link for link in self.links}
-
-
-@dataclass(frozen=True)
 class EpisodeTrace:
     """The records of one episode. Its requests are joined when they are first read."""
 
     episode: str
     records: Sequence[tuple[str, Event]]  # ids and events
-    run: _Run = field(default_factory=lambda: _Run(None))
+    run: RunStarted | None = None
     selected: Sequence[Request] | None = None  # see `only`
 
     def only(self, requests: Sequence[Request]) -> EpisodeTrace:
@@ -94,14 +79,14 @@ class EpisodeTrace:
 
     def is_command_line(self, prompt: str) -> bool:
         """Whether the prompt is only the command of a subject that takes no prompt."""
-        if self.run.started is None:
+        if self.run is None:
             return False
-        arguments = self.run.started.wiring_arguments
+        arguments = self.run.wiring_arguments
         words = arguments[arguments.index("--") + 1 :] if "--" in arguments else []
         if words and shlex.join(words) == prompt:
             return True
         with suppress(ValueError):  # an unclosed quotation
-            return self.run.started.subject == f"command: {' '.join(shlex.split(prompt))}"
+            return self.run.subject == f"command: {' '.join(shlex.split(prompt))}"
         return False
 
     @property
@@ -123,12 +108,12 @@ class EpisodeTrace:
 
     @property
     def links(self) -> Links:
-        return self.run.links
+        return self.run.wired if self.run else lab_links()
 
     @property
     def attempt_seconds(self) -> float:
         """How long the run lets an attempt last; 0 without a limit."""
-        return float(self.run.started.settings.get("attempt_time", 0.0)) if self.run.started else 0.0
+        return float(self.run.settings.get("attempt_time", 0.0)) if self.run else 0.0
 
     @property
     def has_oracle(self) -> bool:
@@ -359,7 +344,7 @@ class EpisodeTrace:
         name = request.link_name
         return replace(
             request,
-            link=self.run.link_by_name.get(name),
+            link=self.links.get(name),
             replies_are_lost=self.on_replies.keep_all(request.attempt, name),
             never_arrived=id(request.exchange) in self.on_replies.kept_back,
             is_slow=self.on_replies.make_slow(request),
@@ -428,7 +413,7 @@ def episode_trace(events: Iterable[Event]) -> EpisodeTrace:
     events = list(events)
     started = next((event for event in events if isinstance(event, RunStarted)), None)
     episode = next((event.episode for event in events if isinstance(event, EpisodeStarted)), "")
-    return EpisodeTrace(episode, list(with_ids(events)), _Run(started))
+    return EpisodeTrace(episode, list(with_ids(events)), started)
 
 
 def traces(events: Iterable[Event]) -> list[EpisodeTrace]:
@@ -446,5 +431,4 @@ def traces_of(identified: Iterable[tuple[str, Event]]) -> list[EpisodeTrace]:
             started = event
         elif episode or (episode == "" and not isinstance(event, Exchange)):
             groups[episode].append((id, event))
-    run = _Run(started)
-    return [EpisodeTrace(name, records, run) for name, records in groups.items()]
+    return [EpisodeTrace(name, records, started) for name, records in groups.items()]

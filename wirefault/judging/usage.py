@@ -60,8 +60,7 @@ def model_usage(events: Iterable[Event], prices: str = "") -> ModelUsage:
 
 def episode_costs(trace: EpisodeTrace) -> Costs:
     """What the episode cost, by the prices of its run."""
-    started = trace.run.started
-    prices = load_prices(str(started.settings.get("prices", ""))) if started is not None else {}
+    prices = load_prices(str(trace.run.settings.get("prices", ""))) if trace.run else {}
     return structs.replace(costs_of(trace.events, prices), requests=len(trace.requests))
 
 

@@ -196,6 +196,10 @@ class Links:
         except KeyError:
             raise KeyError(f"unknown link {name!r}{nearest(name, self._by_name)}") from None
 
+    def get(self, name: str) -> Link | None:
+        """Return the link of that name, None without one."""
+        return self._by_name.get(name)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         return tuple(self._by_name)

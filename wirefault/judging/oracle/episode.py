@@ -298,11 +298,10 @@ def _time_share(trace: EpisodeTrace, ended: AttemptEnded | None) -> str:
             span = max(request.start, ended.start), min(request.end, ended.end)
             waits.setdefault(name, []).append(span)
     # a request may have no record yet if its client was killed
-    links = trace.run.link_by_name
     for unanswered in trace.connections:
         if unanswered.attempt == ended.attempt and unanswered.sent and not unanswered.received:
-            link = links.get(unanswered.link)
-            name = "the model" if link and link.is_model else unanswered.link or unanswered.host
+            of_model = unanswered.link in trace.links.model_names
+            name = "the model" if of_model else unanswered.link or unanswered.host
             end = unanswered.opened + unanswered.ms / 1000
             span = max(unanswered.opened, ended.start), min(end, ended.end)
             waits.setdefault(name, []).append(span)

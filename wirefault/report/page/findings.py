@@ -229,9 +229,8 @@ def actor_of(rule: str, layers: Sequence[Layer] = (), trace: EpisodeTrace | None
 
 
 def _is_scripted(trace: EpisodeTrace) -> bool:
-    started = trace.run.started
     models = {request.link_name for request in trace.requests if request.of_model}
-    return started is not None and bool(models) and models <= scripted_links(started)
+    return trace.run is not None and bool(models) and models <= scripted_links(trace.run)
 
 
 def _seen_text(members: Sequence[EpisodeCard], placed: Sequence[EpisodeCard]) -> str:
