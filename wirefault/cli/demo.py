@@ -52,12 +52,12 @@ def demo_command(prompts: PromptsOptions, how: RunOptions, settings: Mapping[str
     With the sample prompts and the scripted model it ends with a duel: the lab's agent as it ships and a
     careless one under the same faults.
     """
-    completed = run_in_own_lab(lab_wiring(), prompts, settings, replace(how, fail_on=None))
-    code = completed.code
+    result, _ = run_in_own_lab(lab_wiring(), prompts, settings, replace(how, fail_on=None))
+    code = result.code
     is_sample = prompts == PromptsOptions() and not (how.subject or how.playbooks)
-    scripted = completed.saved.plan.configuration.settings.model == "scripted"
+    scripted = result.plan.configuration.settings.model == "scripted"
     if duel and is_sample and scripted and code == 0 and not how.as_json:
         from wirefault.cli.duel import run_duel
 
-        code = run_duel(plain_console(), completed.run_id, environ_below(how.out), how.toxiproxy)
+        code = run_duel(plain_console(), result.saved.experiment_id, environ_below(how.out), how.toxiproxy)
     sys.exit(code)

@@ -26,10 +26,12 @@ from wirefault.cli.options import (
     setting_options,
     takes,
 )
-from wirefault.cli.own_lab import CompletedRun, run_in_own_lab
+from wirefault.cli.own_lab import run_in_own_lab
 from wirefault.cli.results import show_page, show_resume
 from wirefault.core.errors import InputError
 from wirefault.core.redaction import SECRET, Redaction
+from wirefault.experiments.recorded import Recording
+from wirefault.experiments.saved import SavedExperiment
 from wirefault.history.events import (
     EXIT_CODE,
     AttemptEnded,
@@ -138,10 +140,11 @@ def exec_command(
     words = own.words + [f"--prompt={text}" for text in texts] + ([f"--prompts={file}"] if file else [])
     wiring = replace(wiring, arguments=(EXEC, *words, "--", *command))
     how = replace(how, as_is=file is None and len(texts) < 2, on_stderr=True)
-    completed = run_in_own_lab(
+    result, recording = run_in_own_lab(
         wiring, named or PromptsOptions((shlex.join(command),)), {**EXEC_DEFAULTS, **settings}, how
     )
-    sys.exit(_show(completed, wiring, own, named))
+    _show(result.saved, recording, wiring, own, named)
+    sys.exit(result.code)
 
 
 def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: bool) -> Wiring:
@@ -152,17 +155,19 @@ def _wiring(intercept: dict[str, Any], command: Sequence[str], *, has_prompts: b
 
 
 def _show(
-    completed: CompletedRun,
+    saved: SavedExperiment,
+    recording: Recording | None,
     wiring: Wiring,
     own: ExecChoices,
     prompts: PromptsOptions | None,
-) -> int:
-    """Show the servers called, write the observed wiring, and return the exit code."""
-    if (arm := completed.arm) is None:
-        if completed.recording is None:
-            show_page(completed.saved)  # its line says why nothing can be shown
-            show_resume(plain_console(stderr=True), completed.saved)
-        return completed.code
+) -> None:
+    """Show the servers called, and write the observed wiring."""
+    if recording is None:
+        show_page(saved)  # its line says why nothing can be shown
+        show_resume(plain_console(stderr=True), saved)
+        return
+    if (arm := recording.default_arm) is None:
+        return
     summary, events = arm.summary, arm.events
     rows = calls_by_link(events)
     missed = dict.fromkeys(e.not_intercepted for e in events if isinstance(e, ConnectionEnded) and e.why)
@@ -180,10 +185,9 @@ def _show(
     if own.record is not None:
         assert isinstance(wiring.subject, CommandSpec)
         _write_wiring(own.record, events, own.intercept, wiring.subject, prompts)
-    show_page(completed.saved, completed.recording)
+    show_page(saved, recording)
     print_why(plain_console(stderr=True), summary, arm.logs)
-    show_resume(plain_console(stderr=True), completed.saved)
-    return completed.code
+    show_resume(plain_console(stderr=True), saved)
 
 
 def _exits(events: Iterable[Event]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from wirefault.cli.faults import print_set
@@ -19,9 +19,8 @@ from wirefault.experiments.arms import ArmHistory
 from wirefault.experiments.engine import LocalEngine, RunControl
 from wirefault.experiments.evidence import AlteredError
 from wirefault.experiments.plan import plan_plain_run
-from wirefault.experiments.recorded import RecordedArm, Recording, stored_recording
-from wirefault.experiments.run_experiment import run_experiment
-from wirefault.experiments.saved import SavedExperiment
+from wirefault.experiments.recorded import Recording, stored_recording
+from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.faults.sets.presets import find_set
 from wirefault.gateway.cassettes import check_cassettes
 from wirefault.history.logs import log_error
@@ -43,27 +42,13 @@ from wirefault.wiring.prompts import PromptsError, check_tool_links
 from wirefault.wiring.wiring import Wiring
 
 
-@dataclass(frozen=True)
-class CompletedRun:
-    """The exit code of a finished run, and its recording; a run that did not start has no history."""
-
-    code: int
-    saved: SavedExperiment
-    recording: Recording | None
-
-    @property
-    def run_id(self) -> str:
-        return self.saved.experiment_id
-
-    @property
-    def arm(self) -> RecordedArm | None:
-        return next(iter(self.recording.arms.values()), None) if self.recording else None
-
-
 def run_in_own_lab(
     wiring: Wiring, prompts: PromptsOptions, settings: Mapping[str, str], how: RunOptions
-) -> CompletedRun:
-    """Run the prompts in a new lab and show the results. Raises ``UserError``."""
+) -> tuple[ExperimentResult, Recording | None]:
+    """Run the prompts in a new lab and show the results. Raises ``UserError``.
+
+    Returns the result, with the exit code by what was found, and its recording; None if it cannot be read.
+    """
     require_packages(wiring, how.subject)
     if how.charts:
         require_charts()
@@ -105,15 +90,15 @@ def run_in_own_lab(
     )
     saved.facts.keeps_judgements = True  # the page shows them
     with explained_file_errors():
-        code = run_experiment(saved, control, LocalEngine()).code
+        result = run_experiment(saved, control, LocalEngine())
     history = saved.history_of(saved.plan.arms[0]) if workers > 1 else None
     if history and history.events:
         for line in (*loaded.problems, *loaded.notes):
             print_to_stderr(f"warning: {line}")
         show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=False)
     run_id, recording = saved.experiment_id, stored_recording(saved)
-    if code == 0 and how.fail_on is not None:
-        code = ending_of(recording, how.fail_on)
+    if result.code == 0 and how.fail_on is not None:
+        result.code = ending_of(recording, how.fail_on)
     if (configuration.logs / "runs" / run_id).exists():
         if how.charts is not False:
             _draw_charts(configuration.logs, run_id, history)
@@ -122,7 +107,7 @@ def run_in_own_lab(
             for arm in recording.arms.values() if recording else ():
                 show_why(plain_console(stderr=how.as_json), arm)
             show_resume(plain_console(stderr=how.as_json), saved)
-    return CompletedRun(code, saved, recording)
+    return result, recording
 
 
 def ending_of(recording: Recording | None, fail_on: FailOn) -> int:

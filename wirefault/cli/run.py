@@ -262,7 +262,7 @@ def _run_wiring(
             raise InputError("--only, --match: there are no prompts to select from: the command takes none")
         # the command takes no prompt: run one episode, named by the command, as `exec` does
         prompts = replace(prompts, texts=(shlex.join(wiring.subject.command),))
-    return run_in_own_lab(wiring, prompts, settings, how).code
+    return run_in_own_lab(wiring, prompts, settings, how)[0].code
 
 
 def _run_in_lab_that_is_up(prompts: PromptsOptions, settings: Mapping[str, str], how: RunOptions) -> int:
