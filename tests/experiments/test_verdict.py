@@ -104,7 +104,7 @@ def test_what_a_claim_measured_is_its_number_with_the_interval_that_decided() ->
     [(name, rate)] = claim.measured.items()
     assert isinstance(rate, Number) and name == "success_rate" and rate == 1
     assert claim.figures == f"success_rate {rate}" and f"{rate:.0%}" == "100%"
-    of_json = claim.as_json()["measured"][name]
+    of_json = rate.as_json()
     assert claim.claim is not None
     assert (of_json["estimate"], of_json["n"], of_json["confidence"]) == (1.0, 29, 0.9)
     assert (of_json["low"], of_json["high"]) == (claim.claim.low, claim.claim.high) == rate.interval

@@ -36,8 +36,8 @@ class JudgedRun:
         self.folder = folder
         self.recorder = Recorder(RUN, 0, folder, Redaction({"API_KEY": "the-secret"}))
         self.judge = EpisodeJudge(self.recorder, folder / "effects.db", self.messages.append)
-        asked = started(ASK_BOB, prompt="Message Bob the-secret")
-        for event in (run_started(1), asked, armed(), ended(), healed()):
+        begun = started(ASK_BOB, prompt="Message Bob the-secret")
+        for event in (run_started(1), begun, armed(), ended(), healed()):
             self.recorder.emit(event)
         self.judge.read_world(EPISODE)
         self.judge.judge(EPISODE)
