@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import convert
 from msgspec.json import decode, encode
 
-from wirefault.core.spans import Span
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link
 
@@ -279,7 +278,7 @@ _LEFT_ON_LANE = (
     "removed_at IS NULL AND EXISTS"
     " (SELECT 1 FROM attempts WHERE id = toxics.attempt_id AND lab_id = ? AND lane = ?)"
 )
-_PLANNED_TOXICS_COLUMNS = ("link", "kind", "stream", "entry", "configuration", "seconds")
+_IN_JSON = ("attributes", "during", "turn")  # columns
 
 
 class PlannedToxics:
@@ -294,7 +293,14 @@ class PlannedToxics:
             " (attempt_id, link, kind, stream, attributes, entry, configuration, seconds, during, turn)"
             " VALUES"
             " (:id, :link, :kind, :stream, :attributes, :entry, :configuration, :seconds, :during, :turn)",
-            [{**vars(toxic), **_as_texts(toxic), "id": attempt_id} for toxic in plan],
+            [
+                {
+                    **vars(toxic),
+                    **{name: encode(vars(toxic)[name]).decode() for name in _IN_JSON},
+                    "id": attempt_id,
+                }
+                for toxic in plan
+            ],
         )
 
     def planned(self, attempt_id: int) -> list[PlannedToxic]:
@@ -322,20 +328,5 @@ class PlannedToxics:
         self._database.execute(f"UPDATE toxics SET removed_at = ? WHERE {_LEFT_ON_LANE}", (now, lab_id, lane))
 
 
-def _as_texts(toxic: PlannedToxic) -> dict[str, str]:
-    """Return the toxic's structured values as JSON texts; null for a missing one."""
-    return {
-        "attributes": json.dumps(dict(toxic.attributes)),
-        "during": json.dumps(None if toxic.during is None else asdict(toxic.during)),
-        "turn": json.dumps(toxic.turn),
-    }
-
-
 def _toxic(row: sqlite3.Row) -> PlannedToxic:
-    during, turn = json.loads(row["during"]), json.loads(row["turn"])
-    return PlannedToxic(
-        attributes=json.loads(row["attributes"]),
-        during=None if during is None else Span(**during),
-        turn=None if turn is None else tuple(turn),
-        **{name: row[name] for name in _PLANNED_TOXICS_COLUMNS},
-    )
+    return convert({**dict(row), **{name: decode(row[name]) for name in _IN_JSON}}, PlannedToxic)
