@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import convert
+from msgspec import convert, to_builtins
 from msgspec.json import decode, encode
 
 from wirefault.toxiproxy.planned import PlannedToxic
@@ -293,14 +294,7 @@ class PlannedToxics:
             " (attempt_id, link, kind, stream, attributes, entry, configuration, seconds, during, turn)"
             " VALUES"
             " (:id, :link, :kind, :stream, :attributes, :entry, :configuration, :seconds, :during, :turn)",
-            [
-                {
-                    **vars(toxic),
-                    **{name: encode(vars(toxic)[name]).decode() for name in _IN_JSON},
-                    "id": attempt_id,
-                }
-                for toxic in plan
-            ],
+            [{**_columns(toxic), "id": attempt_id} for toxic in plan],
         )
 
     def planned(self, attempt_id: int) -> list[PlannedToxic]:
@@ -326,6 +320,11 @@ class PlannedToxics:
     def mark_removed(self, lab_id: str, lane: int, now: float) -> None:
         """Record that the lane was seen without toxics."""
         self._database.execute(f"UPDATE toxics SET removed_at = ? WHERE {_LEFT_ON_LANE}", (now, lab_id, lane))
+
+
+def _columns(toxic: PlannedToxic) -> dict[str, Any]:
+    fields = to_builtins(toxic).items()
+    return {name: json.dumps(value) if name in _IN_JSON else value for name, value in fields}
 
 
 def _toxic(row: sqlite3.Row) -> PlannedToxic:
