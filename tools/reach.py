@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from subprocess import PIPE, CalledProcessError, check_output
@@ -42,10 +42,20 @@ def named_in(script: str) -> Iterator[str]:
         yield from (f"{folder}/conftest.py", f"wirefault.{folder.name}", folder.name)
 
 
-def below(name: str, modules: set[str]) -> set[str]:
+def index(modules: Iterable[str]) -> dict[str, set[str]]:
+    """By name, the modules with this name or below it."""
+    inner: dict[str, set[str]] = {}
+    for module in modules:
+        words = module.split(".")
+        for number in range(len(words)):
+            inner.setdefault(".".join(words[: number + 1]), set()).add(module)
+    return inner
+
+
+def below(name: str, inner: Mapping[str, set[str]]) -> set[str]:
     """The modules with this name or below it; else below the nearest name above it that has one."""
-    inner, parent = {each for each in modules if f"{each}.".startswith(f"{name}.")}, name.rpartition(".")[0]
-    return inner or (below(parent, modules) if parent not in ("", "wirefault") else set())
+    parent = name.rpartition(".")[0]
+    return inner.get(name) or (below(parent, inner) if parent not in ("", "wirefault") else set())
 
 
 @cache
@@ -55,10 +65,11 @@ def graph() -> grimp.ImportGraph:
     upper = {name for name in built.modules if re.match(TABLE["upper"], name)}
     for room in (rooms := {*built.find_children("wirefault"), *TABLE["programs"]} - upper):
         built.squash_module(room)
-    modules, started = built.modules, {*rooms, "wirefault.cli.run_process"} - {*TABLE["all"]}
+    modules = built.modules
+    inner, started = index(modules), {*rooms, "wirefault.cli.run_process"} - {*TABLE["all"]}
     named = TABLE["loaded"] | dict.fromkeys(TABLE["starts"].replace("\\", "").split("|"), started)
     for importer, names in [*named.items(), *((script, named_in(script)) for script in SCRIPTS)]:
-        for imported in {each for name in names for each in below(name, modules) or {name}}:
+        for imported in {each for name in names for each in below(name, inner) or {name}}:
             built.add_import(importer=importer, imported=imported)
     for script in SCRIPTS.keys() & built.find_downstream_modules("wirefault.cli.main"):
         words, each = (re.findall(TABLE[key], SCRIPTS[script]) for key in ("command", "any_command"))
@@ -70,9 +81,10 @@ def graph() -> grimp.ImportGraph:
 def reached(changed: Sequence[str]) -> set[str]:
     """Return the test files that changes of these files reach. Raises ``Everything``."""
     reach: set[str] = set()
+    inner = index(graph().modules)
     for path in changed:
         place = re.sub(r"\.py$|^[A-Z]+(?=\.md$)|/[^/]+(?<!\.py)$", "", path)
-        names = below(place.replace("/", "."), graph().modules)
+        names = below(place.replace("/", "."), inner)
         folder = re.match(r"tests/\w+/", path)
         if not folder and (not names or names & {*TABLE["all"]}):
             raise Everything(f"{path} changed")

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import anthropic
 import httpx
-import openai
 import pytest
 import requests
 import uvloop
@@ -28,44 +26,44 @@ BODY = {"model": "gpt-4o-mini", "messages": MESSAGES}
 CLAUDE = {"model": "claude", "max_tokens": 50, "messages": MESSAGES}
 OPTIONS: dict[str, Any] = {"api_key": "none", "max_retries": 0}
 
-OPENAI, ASYNC_OPENAI = openai.OpenAI(**OPTIONS), openai.AsyncOpenAI(**OPTIONS)
-ANTHROPIC, ASYNC_ANTHROPIC = anthropic.Anthropic(**OPTIONS), anthropic.AsyncAnthropic(**OPTIONS)
+# made by `ran`, since the imports take seconds, which each worker would pay when it collects tests
+SDKS: dict[str, Any] = {}
 REQUESTS, HTTPX, ASYNC_HTTPX = requests.Session(), httpx.Client(), httpx.AsyncClient()
 
 
 def chat():
-    return OPENAI.chat.completions.create(**BODY).choices[0].message.content
+    return SDKS["openai"].chat.completions.create(**BODY).choices[0].message.content
 
 
 def streamed_chat():
-    chunks = OPENAI.chat.completions.create(**BODY, stream=True)
+    chunks = SDKS["openai"].chat.completions.create(**BODY, stream=True)
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
 
 
 def responses():
-    return OPENAI.responses.create(model="gpt-4o-mini", input="Hello").output_text
+    return SDKS["openai"].responses.create(model="gpt-4o-mini", input="Hello").output_text
 
 
 async def async_chat():
-    return (await ASYNC_OPENAI.chat.completions.create(**BODY)).choices[0].message.content
+    return (await SDKS["async openai"].chat.completions.create(**BODY)).choices[0].message.content
 
 
 async def streamed_async_chat():
-    chunks = await ASYNC_OPENAI.chat.completions.create(**BODY, stream=True)
+    chunks = await SDKS["async openai"].chat.completions.create(**BODY, stream=True)
     return "".join([chunk.choices[0].delta.content or "" async for chunk in chunks if chunk.choices])
 
 
 def message():
-    return ANTHROPIC.messages.create(**CLAUDE).content[0].text
+    return SDKS["anthropic"].messages.create(**CLAUDE).content[0].text
 
 
 def streamed_message():
-    with ANTHROPIC.messages.stream(**CLAUDE) as stream:
+    with SDKS["anthropic"].messages.stream(**CLAUDE) as stream:
         return "".join(stream.text_stream)
 
 
 async def async_message():
-    return (await ASYNC_ANTHROPIC.messages.create(**CLAUDE)).content[0].text
+    return (await SDKS["async anthropic"].messages.create(**CLAUDE)).content[0].text
 
 
 def post(client: Any) -> Any:
@@ -118,6 +116,12 @@ def _empty(environ, start_response):
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    import anthropic
+    import openai
+
+    SDKS.update({"openai": openai.OpenAI(**OPTIONS), "async openai": openai.AsyncOpenAI(**OPTIONS)})
+    SDKS["anthropic"] = anthropic.Anthropic(**OPTIONS)
+    SDKS["async anthropic"] = anthropic.AsyncAnthropic(**OPTIONS)
     answers: dict[str, list[str]] = {}
 
     async def main(url: str) -> ExperimentReport:
@@ -162,13 +166,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
             return await experiment.run_async(folder=folder, toxiproxy="embedded", say=lambda _: None)
         finally:
             await session.close()
-            await asyncio.gather(ASYNC_HTTPX.aclose(), ASYNC_OPENAI.close(), ASYNC_ANTHROPIC.close())
+            await ASYNC_HTTPX.aclose()
+            await asyncio.gather(SDKS["async openai"].close(), SDKS["async anthropic"].close())
 
     folder: Path = tmp_path_factory.mktemp("run")
     with pytest.MonkeyPatch.context() as patch, served(_empty) as plain:
         patch.chdir(folder)
         report = asyncio.run(main(f"{plain.url}/x"))
-    for client in (REQUESTS, HTTPX, OPENAI, ANTHROPIC):
+    for client in (REQUESTS, HTTPX, SDKS["openai"], SDKS["anthropic"]):
         client.close()
     yield Ran(report, plain.requests, answers)
 
@@ -204,6 +209,8 @@ def test_no_connection_bypasses_the_tap(ran: Ran) -> None:
 
 
 def test_clients_on_uvloop_meet_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import openai
+
     monkeypatch.chdir(tmp_path)
 
     async def main(url: str) -> ExperimentReport:

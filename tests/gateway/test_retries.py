@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import openai
 import pytest
 import urllib3
 from urllib3.util import Retry
@@ -55,6 +54,8 @@ def statuses(lab: Lab, count: int) -> list[int | None]:
 
 
 def test_quota_is_not_bypassed_by_retries_of_openai(tmp_path: Path) -> None:
+    import openai  # takes a second, which each worker would pay when it collects tests
+
     with lab_of(tmp_path, {"fault": "quota", "links": "model", "when": {"nth": 2}}) as lab:
         client = openai.OpenAI(base_url=lab.url("model", "/v1"), api_key="k", max_retries=2)
         client.chat.completions.create(model="m", messages=messages("one"))

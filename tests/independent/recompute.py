@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import integrate, optimize, special, stats
+import scipy
 
 Interval = tuple[float, float]
 OPEN = ("invalid", "unjudged")
@@ -104,8 +104,8 @@ def read_episodes(run: Path) -> dict[str, Episode]:
 
 def rate_interval(k: float, n: float, error: float) -> Interval:
     """Clopper and Pearson's, by scipy."""
-    low = stats.beta.ppf(error, k, n - k + 1) if k > 0 else 0.0
-    high = stats.beta.ppf(1 - error, k + 1, n - k) if k < n else 1.0
+    low = scipy.stats.beta.ppf(error, k, n - k + 1) if k > 0 else 0.0
+    high = scipy.stats.beta.ppf(1 - error, k + 1, n - k) if k < n else 1.0
     return float(low), float(high)
 
 
@@ -125,7 +125,7 @@ def effective_size(values: dict[str, float], variance: float, error: float) -> f
     of_mean = m / (m - 1) * float((residuals**2).sum()) / n**2
     if of_mean < 1e-18 or variance < 1e-18:
         return float(m)
-    t_n, t_m = stats.t.ppf(1 - error, [n - 1, m - 1])
+    t_n, t_m = scipy.stats.t.ppf(1 - error, [n - 1, m - 1])
     return min(variance / of_mean * float(t_n / t_m) ** 2, float(n))
 
 
@@ -158,7 +158,7 @@ def loss_interval(losses: dict[str, float], population: str, error: float) -> In
         lost, won, n = lost * size / n, won * size / n, size
     low, high = -highest(won, lost, n, error), highest(lost, won, n, error)
     total = int(sum(discordant))
-    if total == 0 or min(stats.binom.sf(np.array(discordant) - 1, total, 0.5)) > error:
+    if total == 0 or min(scipy.stats.binom.sf(np.array(discordant) - 1, total, 0.5)) > error:
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
 
@@ -176,11 +176,11 @@ def highest(gains: float, losses: float, n: float, error: float) -> float:
         least, most = max(0.0, -difference), (1 - difference) / 2
         width = most - least
         ends = least + 1e-13 * width, most - 1e-13 * width
-        rate = optimize.brentq(slope, *ends, xtol=1e-16) if slope(ends[0]) > 0 else least
+        rate = scipy.optimize.brentq(slope, *ends, xtol=1e-16) if slope(ends[0]) > 0 else least
         spread = math.sqrt(n * (2 * rate + difference * (1 - difference)))
-        return float((n * difference - (gains - losses) - 0.5) / spread - stats.norm.ppf(1 - error))
+        return float((n * difference - (gains - losses) - 0.5) / spread - scipy.stats.norm.ppf(1 - error))
 
-    limit = float(optimize.brentq(excess, (gains - losses) / n, 1 - 1e-12, xtol=1e-15))
+    limit = float(scipy.optimize.brentq(excess, (gains - losses) / n, 1 - 1e-12, xtol=1e-15))
     return limit if gains else max(limit, -rate_interval(losses, n, error)[0])
 
 
@@ -188,8 +188,8 @@ def percentile_interval(values: list[float], share: float, error: float) -> Inte
     """Order statistics: the number of values below the percentile is binomial."""
     ordered, n = sorted(values), len(values)
     ranks = np.arange(1, n + 1)
-    low = ranks[stats.binom.sf(ranks - 1, n, share) >= 1 - error]
-    high = ranks[stats.binom.cdf(ranks - 1, n, share) >= 1 - error]
+    low = ranks[scipy.stats.binom.sf(ranks - 1, n, share) >= 1 - error]
+    high = ranks[scipy.stats.binom.cdf(ranks - 1, n, share) >= 1 - error]
     return (
         float(ordered[low[-1] - 1]) if len(low) else 0.0,
         float(ordered[high[0] - 1]) if len(high) else math.inf,
@@ -202,12 +202,12 @@ def mean_interval(values: list[float], error: float, lowest: float = 0.0) -> Int
     n, mean = len(data), float(np.mean(values))
     if n < 20:
         return lowest, math.inf
-    spread = float(stats.sem(data))
+    spread = float(scipy.stats.sem(data))
     if spread < 1e-12:
         return mean, mean
     draws = random.Random(1)
     again = np.array([draws.choices(values, k=n) for _ in range(999)], dtype=float)
-    errors = stats.sem(again, axis=1)
+    errors = scipy.stats.sem(again, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         statistics = np.sort(
             np.nan_to_num((again.mean(axis=1) - mean) / errors, nan=0.0, posinf=np.inf, neginf=-np.inf)
@@ -239,7 +239,7 @@ def pass_figures(measure: str, arm: Arm, population: str) -> Figures:
     """Of repeats: pass^k and pass@k by Jensen and Bonferroni, for other prompts by the sum over prompts."""
     is_any, k = "@" in measure, int(re.split(r"[\^@]", measure)[1])
     prompts = [(n - c if is_any else c, n) for c, n in tries(arm) if n >= k]
-    values = [float(special.comb(c, k) / special.comb(n, k)) for c, n in prompts]
+    values = [float(scipy.special.comb(c, k) / scipy.special.comb(n, k)) for c, n in prompts]
     value = float(np.mean(values))
 
     def interval(error: float) -> Interval:
@@ -410,7 +410,7 @@ def _rows(arm: Arm, control: Arm, population: str) -> Iterator[Row]:
     if arm.name == "control-after":
         losses = np.array(list(paired(control, arm).values()))
         lost, won = int((losses > 0).sum()), int((losses < 0).sum())
-        worse = lost > 0 and stats.binom.sf(lost - 1, lost + won, 0.5) <= 0.01
+        worse = lost > 0 and scipy.stats.binom.sf(lost - 1, lost + won, 0.5) <= 0.01
         verdict = "deviated" if worse else "held"
         yield {"arm": arm.name, "statement": "not worse than before the faults", "verdict": verdict}
 
@@ -463,12 +463,12 @@ def _shared_error(rows: list[Row], error: float) -> list[Row]:
 def evidence(k: int, n: int, threshold: float) -> tuple[float, float]:
     """Logarithms of the e-values for a rate above and below the threshold, by scipy's beta function."""
     at = k * math.log(threshold) + (n - k) * math.log1p(-threshold)
-    whole = special.betaln(k + 1, n - k + 1) - at
-    above = stats.beta.logsf(threshold, k + 1, n - k + 1) + whole - math.log1p(-threshold)
-    below = stats.beta.logcdf(threshold, k + 1, n - k + 1) + whole - math.log(threshold)
+    whole = scipy.special.betaln(k + 1, n - k + 1) - at
+    above = scipy.stats.beta.logsf(threshold, k + 1, n - k + 1) + whole - math.log1p(-threshold)
+    below = scipy.stats.beta.logcdf(threshold, k + 1, n - k + 1) + whole - math.log(threshold)
     if n <= 200:  # a second time by quadrature
-        likelihood = lambda p: math.exp(special.xlogy(k, p) + special.xlog1py(n - k, -p) - at)  # noqa: E731
-        area, _ = integrate.quad(likelihood, threshold, 1)
+        likelihood = lambda p: math.exp(scipy.special.xlogy(k, p) + scipy.special.xlog1py(n - k, -p) - at)  # noqa: E731
+        area, _ = scipy.integrate.quad(likelihood, threshold, 1)
         assert math.isclose(math.log(area / (1 - threshold)), above, rel_tol=1e-4, abs_tol=1e-4)
     return float(above), float(below)
 

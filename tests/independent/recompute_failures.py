@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from tests.independent import recompute
 
@@ -165,7 +165,7 @@ def clustered(clusters: Sequence[tuple[int, int]], error: float) -> Interval:
         of_mean = m / (m - 1) * float((residuals**2).sum()) / n**2
         size = float(m)
         if of_mean > 0 and p * (1 - p) > 0:
-            t_n, t_m = stats.t.ppf(1 - error, [n - 1, m - 1])
+            t_n, t_m = scipy.stats.t.ppf(1 - error, [n - 1, m - 1])
             size = min(p * (1 - p) / of_mean * float(t_n / t_m) ** 2, float(n))
         if min(sum(c < s for c, s in clusters), sum(c > 0 for c, _ in clusters)) < MIN_SEEN:
             size = min(size, float(m))
@@ -231,7 +231,7 @@ def time_percentile(times: dict[str, list[tuple[float, bool]]], percent: float, 
 def _limits(survival: float, variance: float, units: int, error: float) -> Interval:
     if survival <= 1e-15:
         return 0.0, float(1 - error ** (1 / units))
-    spread = math.exp(float(stats.norm.ppf(1 - error)) * math.sqrt(variance) / -math.log(survival))
+    spread = math.exp(float(scipy.stats.norm.ppf(1 - error)) * math.sqrt(variance) / -math.log(survival))
     return survival**spread, survival ** (1 / spread)
 
 

@@ -6,9 +6,9 @@ import math
 import random
 
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import special, stats
 
 from wirefault.stats.exact import (
     clopper_pearson,
@@ -34,9 +34,9 @@ ERRORS = st.sampled_from([0.05, 0.025, 0.01, 0.05 / 7])
 def test_limits_agree_with_scipy(counts: tuple[int, int], error: float) -> None:
     k, n = counts
     assert exact_low(k, n, error) == pytest.approx(
-        0 if not k else special.betaincinv(k, n - k + 1, error), rel=1e-9
+        0 if not k else scipy.special.betaincinv(k, n - k + 1, error), rel=1e-9
     )
-    high = 1 if k == n else special.betaincinv(k + 1, n - k, 1 - error)
+    high = 1 if k == n else scipy.special.betaincinv(k + 1, n - k, 1 - error)
     assert exact_high(k, n, error) == pytest.approx(high, rel=1e-9)
 
 
@@ -52,7 +52,7 @@ def test_exact_interval_errs_at_most_5_percent_on_each_side(n: int) -> None:
 
 
 def test_tiny_tails_have_logarithms() -> None:
-    assert log_beta_cdf(0.3, 600, 401) == pytest.approx(stats.binom.logsf(599, 1000, 0.3), rel=1e-9)
+    assert log_beta_cdf(0.3, 600, 401) == pytest.approx(scipy.stats.binom.logsf(599, 1000, 0.3), rel=1e-9)
     assert log_beta_cdf(0.001, 900, 101) < -5000
     assert (log_beta_cdf(0, 2, 3), log_beta_cdf(1, 2, 3)) == (-math.inf, 0.0)
 
@@ -71,7 +71,7 @@ def test_none_in_n_rules_out_rates_above() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemar_is_exact_sign_test(lost: int, won: int) -> None:
-    expected = stats.binomtest(lost, lost + won, 0.5, "greater").pvalue if lost + won else 1.0
+    expected = scipy.stats.binomtest(lost, lost + won, 0.5, "greater").pvalue if lost + won else 1.0
     assert worse_by_chance(lost, won) == pytest.approx(expected, rel=1e-9)
 
 
@@ -80,13 +80,13 @@ def test_mcnemar_is_exact_sign_test(lost: int, won: int) -> None:
 def test_fisher_agrees_with_scipy(a: int, b: int, c: int, d: int) -> None:
     if not a + b or not c + d:
         return
-    expected = stats.fisher_exact([[c, d], [a, b]], "less").pvalue
+    expected = scipy.stats.fisher_exact([[c, d], [a, b]], "less").pvalue
     assert fisher(a, a + b, c, c + d) == pytest.approx(expected, rel=1e-6)
 
 
 def test_t_quantiles_agree_with_scipy() -> None:
     for degrees in (1, 2, 9, 500):
-        assert t_quantile(0.95, degrees) == pytest.approx(stats.t.ppf(0.95, degrees), rel=1e-7)
+        assert t_quantile(0.95, degrees) == pytest.approx(scipy.stats.t.ppf(0.95, degrees), rel=1e-7)
 
 
 def test_upper_limit_of_p95_needs_59_values() -> None:
@@ -99,7 +99,7 @@ def test_upper_limit_of_p95_needs_59_values() -> None:
 def test_median_interval_covers_by_enumeration() -> None:
     values = range(1, 31)
     low, high = percentile_interval(values, 50, 0.05)
-    assert stats.binom.cdf(low - 1, 30, 0.5) <= 0.05 and stats.binom.sf(high - 1, 30, 0.5) <= 0.05
+    assert scipy.stats.binom.cdf(low - 1, 30, 0.5) <= 0.05 and scipy.stats.binom.sf(high - 1, 30, 0.5) <= 0.05
 
 
 def test_clusters_of_one_are_exact_and_equal_clusters_count_once() -> None:

@@ -6,9 +6,9 @@ import math
 from itertools import product
 
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from wirefault.stats.passes import Tries, consistency, pass_all, pass_any
 
@@ -17,7 +17,7 @@ from wirefault.stats.passes import Tries, consistency, pass_all, pass_any
 @pytest.mark.parametrize("rate", [0.2, 0.95])
 def test_estimates_are_unbiased(k: int, rate: float) -> None:
     """The expectation over all outcomes of 8 tries, exactly."""
-    weights = stats.binom.pmf(range(9), 8, rate)
+    weights = scipy.stats.binom.pmf(range(9), 8, rate)
     every = [(pass_all([Tries(c, 8)], k), pass_any([Tries(c, 8)], k)) for c in range(9)]
     alls = sum(weight * each.value for weight, (each, _) in zip(weights, every, strict=True) if each)
     anys = sum(weight * each.value for weight, (_, each) in zip(weights, every, strict=True) if each)
@@ -32,14 +32,14 @@ def test_intervals_cover_whatever_the_rates(rates: tuple[float, float]) -> None:
     for first, second in product(range(6), repeat=2):
         interval = pass_all([Tries(first, 5), Tries(second, 5)], 3)
         assert interval is not None
-        weight = stats.binom.pmf(first, 5, rates[0]) * stats.binom.pmf(second, 5, rates[1])
+        weight = scipy.stats.binom.pmf(first, 5, rates[0]) * scipy.stats.binom.pmf(second, 5, rates[1])
         covered += weight * (interval.low <= truth <= interval.high)
     assert covered >= 0.9
 
 
 def limits(successes: int, n: int, error: float) -> tuple[float, float]:
     """Clopper-Pearson's, by scipy."""
-    interval = stats.binomtest(successes, n).proportion_ci(1 - 2 * error)
+    interval = scipy.stats.binomtest(successes, n).proportion_ci(1 - 2 * error)
     return interval.low, interval.high
 
 
@@ -76,7 +76,7 @@ def test_consistency_covers_whatever_the_rates(rates: tuple[float, float]) -> No
     for first, second in product(range(6), repeat=2):
         interval = consistency([Tries(first, 5), Tries(second, 5)])
         assert interval is not None
-        weight = stats.binom.pmf(first, 5, rates[0]) * stats.binom.pmf(second, 5, rates[1])
+        weight = scipy.stats.binom.pmf(first, 5, rates[0]) * scipy.stats.binom.pmf(second, 5, rates[1])
         covered += weight * (interval.low <= truth <= interval.high)
     assert covered >= 0.9
 
@@ -85,4 +85,4 @@ def test_other_prompts_need_several_and_count_once_each() -> None:
     one = pass_all([Tries(50, 50)], 3, like_these=True)
     assert one is not None and (one.low, one.high) == (0.0, 1.0)
     ten = pass_all([Tries(50, 50)] * 10, 3, like_these=True)
-    assert ten is not None and ten.low == pytest.approx(stats.beta.ppf(0.05, 10, 1))
+    assert ten is not None and ten.low == pytest.approx(scipy.stats.beta.ppf(0.05, 10, 1))

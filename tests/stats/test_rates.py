@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 from wirefault.stats.rates import (
     Difference,
@@ -77,13 +77,13 @@ def score_limit(gains: int, losses: int, n: int, error: float) -> float:
             return -sum(count * math.log(max(share, 1e-300)) for count, share in cells)
 
         most = (1 - difference) / 2
-        rate = optimize.minimize_scalar(
+        rate = scipy.optimize.minimize_scalar(
             loss, bounds=(max(0.0, -difference), most), method="bounded", options={"xatol": 1e-12}
         ).x
         spread = math.sqrt(n * (2 * rate + difference * (1 - difference)))
-        return (n * difference - gains + losses - 0.5) / spread - stats.norm.ppf(1 - error)
+        return (n * difference - gains + losses - 0.5) / spread - scipy.stats.norm.ppf(1 - error)
 
-    return float(optimize.brentq(excess, (gains - losses) / n, 1 - 1e-9))
+    return float(scipy.optimize.brentq(excess, (gains - losses) / n, 1 - 1e-9))
 
 
 @pytest.mark.parametrize(("gains", "losses", "n"), [(12, 2, 50), (1, 7, 21), (20, 20, 200), (3, 1, 60)])
@@ -96,7 +96,7 @@ def test_paired_interval_is_score_interval(gains: int, losses: int, n: int, erro
 
 def test_paired_interval_is_exact_where_nothing_was_gained_or_lost() -> None:
     assert paired_interval(0, 0, 59)[1] == pytest.approx(1 - 0.05 ** (1 / 59))
-    assert paired_interval(3, 0, 60)[0] == pytest.approx(-stats.beta.ppf(0.95, 4, 57))
+    assert paired_interval(3, 0, 60)[0] == pytest.approx(-scipy.stats.beta.ppf(0.95, 4, 57))
 
 
 @pytest.mark.parametrize("n", [20, 60, 100])
@@ -113,7 +113,7 @@ def test_paired_interval_errs_in_at_most_1_15_times_its_share(n: int) -> None:
 
 def multinomial(cells: list[tuple[int, int]], n: int, lost: float, won: float) -> NDArray[np.float64]:
     counts = np.array([(first, second, n - first - second) for first, second in cells])
-    return np.asarray(stats.multinomial.pmf(counts, n, [lost, won, 1 - lost - won]))
+    return np.asarray(scipy.stats.multinomial.pmf(counts, n, [lost, won, 1 - lost - won]))
 
 
 def unpaired_limit(first: tuple[int, int], second: tuple[int, int], error: float) -> float:
@@ -122,15 +122,17 @@ def unpaired_limit(first: tuple[int, int], second: tuple[int, int], error: float
 
     def excess(rise: float) -> float:
         def loss(rate: float) -> float:
-            return -float(stats.binom.logpmf(k_1, n_1, rate) + stats.binom.logpmf(k_2, n_2, rate + rise))
+            return -float(
+                scipy.stats.binom.logpmf(k_1, n_1, rate) + scipy.stats.binom.logpmf(k_2, n_2, rate + rise)
+            )
 
         ends = (max(0.0, -rise) + 1e-12, min(1.0, 1 - rise) - 1e-12)
-        rate = optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-12}).x
+        rate = scipy.optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-12}).x
         spread = math.sqrt(rate * (1 - rate) / n_1 + (rate + rise) * (1 - rate - rise) / n_2)
         corrected = rise - (k_2 / n_2 - k_1 / n_1) - (1 / n_1 + 1 / n_2) / 2
-        return corrected / spread - float(stats.norm.ppf(1 - error))
+        return corrected / spread - float(scipy.stats.norm.ppf(1 - error))
 
-    return float(optimize.brentq(excess, k_2 / n_2 - k_1 / n_1, 1 - 1e-6))
+    return float(scipy.optimize.brentq(excess, k_2 / n_2 - k_1 / n_1, 1 - 1e-6))
 
 
 @pytest.mark.parametrize(
@@ -154,8 +156,8 @@ def test_unpaired_difference_errs_in_at_most_its_share(n_first: int, n_second: i
     for first in (0.005, 0.05, 0.2, 0.5, 0.8, 0.95):
         for second in (0.05, 0.2, 0.5, 0.9, 0.995):
             chances = np.outer(
-                stats.binom.pmf(range(n_first + 1), n_first, first),
-                stats.binom.pmf(range(n_second + 1), n_second, second),
+                scipy.stats.binom.pmf(range(n_first + 1), n_first, first),
+                scipy.stats.binom.pmf(range(n_second + 1), n_second, second),
             )
             assert chances[highs < second - first].sum() <= 0.05, (first, second)
 

@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
-from scipy.special import betaln
+import scipy
 
 from wirefault.stats.sequential import (
     Pairs,
@@ -26,7 +25,10 @@ from wirefault.stats.sequential import (
 def test_rate_evidence_is_truncated_beta_mixture(k: int, n: int, threshold: float) -> None:
     evidence = rate_evidence(k, n, threshold)
     at_threshold = k * math.log(threshold) + (n - k) * math.log1p(-threshold)
-    mixture, posterior = betaln(k + 1, n - k + 1) - at_threshold, stats.beta(k + 1, n - k + 1)
+    mixture, posterior = (
+        scipy.special.betaln(k + 1, n - k + 1) - at_threshold,
+        scipy.stats.beta(k + 1, n - k + 1),
+    )
     above = mixture + posterior.logsf(threshold) - math.log1p(-threshold)
     below = mixture + posterior.logcdf(threshold) - math.log(threshold)
     for ours, theirs in ((evidence.above, above), (evidence.below, below)):
@@ -113,8 +115,8 @@ def test_fixed_n_is_fewest_trials_with_that_power() -> None:
     assert n is not None
     powers = []
     for size in (n - 1, n):
-        critical = next(k for k in range(size + 2) if stats.binom.sf(k - 1, size, 0.9) <= 0.05)
-        powers.append(float(stats.binom.sf(critical - 1, size, 0.97)))
+        critical = next(k for k in range(size + 2) if scipy.stats.binom.sf(k - 1, size, 0.9) <= 0.05)
+        powers.append(float(scipy.stats.binom.sf(critical - 1, size, 0.97)))
     assert powers[0] < 0.9 <= powers[1]
     assert fixed_n(0.9, 0.9, 0.9) is None
     assert fixed_n(0.5, 0.9, 0.9) == fixed_n(0.5, 0.1, 0.9)

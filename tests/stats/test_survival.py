@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from wirefault.stats.survival import (
     Duration,
@@ -25,11 +25,11 @@ def sample(seed: int, n: int) -> list[Duration]:
 @pytest.mark.parametrize(("seed", "n"), [(1, 5), (2, 40), (3, 400)])
 def test_estimate_and_limits_are_those_of_scipy(seed: int, n: int) -> None:
     durations = sample(seed, n)
-    data = stats.CensoredData(
+    data = scipy.stats.CensoredData(
         uncensored=[d.seconds for d in durations if d.ended],
         right=[d.seconds for d in durations if not d.ended],
     )
-    theirs = stats.ecdf(data).sf
+    theirs = scipy.stats.ecdf(data).sf
     limits = theirs.confidence_interval(0.9, method="log-log")
     for step in kaplan_meier(durations):
         assert step.survival == pytest.approx(theirs.evaluate(step.seconds))

@@ -30,7 +30,6 @@ for module in modules:
     import_module(module)
 """
 MODULE = re.compile(r"\bwirefault(?:\.\w+)+")
-RUNNING = [name for name in reach.graph().modules if re.match(r"(wirefault|\w+$)", name)]
 SELECTIVE = [room for room in ROOMS if room not in reach.TABLE["all"]]
 UPPER = [room for room in SELECTIVE if re.match(reach.TABLE["upper"], room)]
 
@@ -56,9 +55,15 @@ def a_file(room: str) -> str:
     return f"{room.replace('.', '/')}/some_file.py"
 
 
+@cache
+def running() -> list[str]:
+    """The modules of programs; not computed when tests are collected, which each worker does."""
+    return [name for name in reach.graph().modules if re.match(r"(wirefault|\w+$)", name)]
+
+
 @pytest.mark.parametrize("room", SELECTIVE)
 def test_room_reaches_own_tests_and_those_of_importing_rooms(room):
-    above = {room, *(name for name in RUNNING if room in reach.graph().find_upstream_modules(name))}
+    above = {room, *(name for name in running() if room in reach.graph().find_upstream_modules(name))}
     folders = tuple(f"tests/{name.split('.')[:2][-1]}/" for name in above)
     wanted = {test for test in reach.TESTS if test.startswith(folders)}
     wanted |= {test for test in reach.TESTS if room not in UPPER and "subprocess" in text_of(test)}
