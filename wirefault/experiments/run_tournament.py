@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from wirefault.core.errors import InputError
+from wirefault.experiments.arms import ArmFacts
 from wirefault.experiments.index import saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
-from wirefault.experiments.tournament import Contestant, Schedules, Table, table_of
+from wirefault.experiments.strategy import strategy_of
+from wirefault.experiments.tournament import Contestant, Schedules, Table, pairings_of, table_of
 from wirefault.history.events import AttemptArmed, Event, Exchange
 from wirefault.history.reader import HistoryError, read_run
 
@@ -81,10 +83,32 @@ class Tournament:
         """The same with the first ``extent`` episodes of each arm."""
         return replace(self, experiments=[replace(each, extent=extent) for each in self.experiments])
 
+    def with_experiment(self, saved: SavedExperiment) -> Tournament:
+        """The same with this state of one of its experiments."""
+        known = self.experiments
+        return replace(self, experiments=[saved if each.folder == saved.folder else each for each in known])
+
     @property
-    def is_whole(self) -> bool:
-        """Whether all episodes of each arm were run."""
-        return not any(saved.left_of(arm) for saved in self.experiments for arm in saved.plan.arms)
+    def faulted(self) -> list[str]:
+        """The sets of faults under which its arms are compared."""
+        arms = self.experiments[0].plan.arms
+        return [arm.name for arm in arms if not arm.is_calm and not arm.perturbation]
+
+    def contestants(self, under: str) -> Sequence[Contestant]:
+        """The facts of each arm under these faults until its extent; arms that were not run are left out."""
+        return [
+            Contestant(agent_of(saved.plan), _until_now(saved, arm), _until_now(saved, saved.calm_arm(arm)))
+            for saved, arm in self.arms_under(under)
+        ]
+
+    def arms_under(self, under: str) -> Iterator[tuple[SavedExperiment, PlannedArm]]:
+        """Yield each experiment that ran these faults, with the arm that has them."""
+        for saved in self.experiments:
+            yield from ((saved, arm) for arm in saved.plan.arms if arm.name == under and saved.run_ids(arm))
+
+
+def _until_now(saved: SavedExperiment, arm: PlannedArm) -> ArmFacts:
+    return saved.facts_of(arm).only({prompt.key for prompt in saved.prompts_of(arm)})
 
 
 @dataclass(frozen=True)
@@ -96,30 +120,21 @@ class TournamentResult:
 
     def tables(self) -> list[Table]:
         """Compare the arms under each set of faults. Arms that were not run are left out."""
-        saved = self.tournament.experiments
-        first = saved[0].plan
-        faulted = [arm.name for arm in first.arms if not arm.is_calm and not arm.perturbation]
-        return [table for name in faulted if (table := self._table(name)) is not None]
+        names = self.tournament.faulted
+        return [table for name in names if (table := self._table(name)) is not None]
 
     def _table(self, under: str) -> Table | None:
-        contestants, schedules = [], {}
-        for saved in self.tournament.experiments:
-            arms = {arm.name: arm for arm in saved.plan.arms}
-            if under not in arms or not saved.run_ids(arms[under]):
-                continue
-            name = agent_of(saved.plan)
-            facts = saved.facts_of(arms[under])
-            contestants.append(Contestant(name, facts, saved.facts_of(saved.calm_arm(arms[under]))))
-            schedules[name] = _drawn(saved, arms[under])
+        contestants = self.tournament.contestants(under)
         if len(contestants) < 2:
             return None
         first = self.tournament.experiments[0].plan
+        drawn = {agent_of(saved.plan): _drawn(saved, arm) for saved, arm in self.tournament.arms_under(under)}
         return table_of(
             under,
             contestants,
             first.terms,
             until_decided=first.experiment.until_decided,
-            schedules=compared_schedules(schedules),
+            schedules=compared_schedules(drawn),
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -172,34 +187,66 @@ def result_of(tournament: Tournament) -> TournamentResult:
     return TournamentResult(tournament, [judged_again(saved) for saved in tournament.experiments])
 
 
+class TournamentRounds:
+    """Each arm once; until decided in rounds, each with more episodes of all arms. Pure."""
+
+    def next(self, tournament: Tournament) -> Sequence[SavedExperiment]:
+        """Return the experiments with episodes left in the first round that has some; empty at the end.
+
+        An aborted experiment has none.
+        """
+        for extent in _rounds(tournament.experiments[0].plan):
+            until_now = tournament.with_extent(extent)
+            left = [
+                saved
+                for saved in until_now.experiments
+                if not saved.end.aborted and strategy_of(saved.plan).next(saved) is not None
+            ]
+            if left or is_decided(until_now):
+                return left
+        return ()
+
+
+def is_decided(tournament: Tournament) -> bool:
+    """Whether each two arms differ under each set of faults, or are alike within the margin."""
+    first = tournament.experiments[0].plan
+    until_decided = first.experiment.until_decided
+    return all(
+        pairing.is_decided
+        for under in tournament.faulted
+        for pairing in pairings_of(tournament.contestants(under), first.terms, until_decided=until_decided)
+    )
+
+
 def run_tournament(
     tournament: Tournament,
     run_one: Callable[[SavedExperiment], ExperimentResult],
     say: Callable[[str], None],
     ends: Callable[[ExperimentResult], bool],
 ) -> TournamentResult:
-    """Run what is left of each arm; until decided in rounds, each with more episodes of all arms.
+    """Run what is left of each arm, round by round.
 
     ``run_one`` runs the rest of one experiment. ``ends``: whether nothing more must be run after it.
     """
-    result = TournamentResult(tournament, ())
-    reached = tournament.experiments[0].extent or 0
-    for extent in _rounds(tournament.experiments[0].plan):
-        if extent < reached:
-            continue
-        result = TournamentResult(tournament.with_extent(extent), ())
-        results: list[ExperimentResult] = []
-        for saved in result.tournament.experiments:
-            results.append(run_one(saved))
-            if ends(results[-1]):
-                return replace(result, results=results)
-        result = replace(result, results=results)
-        tables = result.tables()
-        for table in tables:
-            say(f"{extent} episodes, {table.under}: {table.advice}")
-        if all(table.is_decided for table in tables):
-            break
-    return result
+    rounds, results = TournamentRounds(), dict[Path, ExperimentResult]()
+    tried = set[tuple[Path, int | None]]()
+
+    def so_far() -> TournamentResult:
+        ran = [results[each.folder] for each in tournament.experiments if each.folder in results]
+        return TournamentResult(tournament, ran)
+
+    while left := [each for each in rounds.next(tournament) if (each.folder, each.extent) not in tried]:
+        for saved in left:
+            tried.add((saved.folder, saved.extent))  # what a limit leaves of it is left for a resumption
+            tournament = tournament.with_experiment(saved)
+            results[saved.folder] = run_one(saved)
+            if ends(results[saved.folder]):
+                return so_far()
+        for table in so_far().tables():
+            say(f"{left[0].extent} episodes, {table.under}: {table.advice}")
+    for saved in tournament.experiments:  # of a tournament that is resumed, those without anything left
+        results.setdefault(saved.folder, judged_again(saved))
+    return so_far()
 
 
 def _rounds(plan: ExperimentPlan) -> Iterator[int]:

@@ -79,6 +79,11 @@ class Pairing:
     is_alike: bool = False
     """Whether the interval excludes every difference beyond the margin."""
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether the two differ, or are alike within the margin."""
+        return self.differs or self.is_alike
+
 
 @dataclass(frozen=True)
 class Schedules:
@@ -106,7 +111,7 @@ class Table:
     @property
     def is_decided(self) -> bool:
         """Whether each two arms differ, or are alike within the margin."""
-        return all(pairing.differs or pairing.is_alike for pairing in self.pairings)
+        return all(pairing.is_decided for pairing in self.pairings)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -163,8 +168,8 @@ def table_of(
     standings = [_standing(each, wanted, terms) for each in contestants]
     standings.sort(key=lambda each: -(finite(each.figures["success_rate"].value) or 0.0))
     order = [each.arm for each in standings]
-    successes = {each.name: outcomes_in(each.faulted.episodes) for each in contestants}
-    pairings = list(compared_pairs(order, successes, terms, until_decided=until_decided))
+    by_name = {each.name: each for each in contestants}
+    pairings = list(pairings_of([by_name[name] for name in order], terms, until_decided=until_decided))
     groups = _groups(order, [(each.first, each.second) for each in pairings if each.differs])
     costs = _costs(contestants, terms)
     return Table(
@@ -271,6 +276,12 @@ def _orders(episode: EpisodeFacts, usual: Mapping[str, int], wanted: int) -> tup
 
 
 # the pairs
+
+
+def pairings_of(contestants: Sequence[Contestant], terms: Terms, *, until_decided: bool) -> Iterator[Pairing]:
+    """Compare each two of them, in their order, by the success of the same episodes."""
+    successes = {each.name: outcomes_in(each.faulted.episodes) for each in contestants}
+    return compared_pairs(list(successes), successes, terms, until_decided=until_decided)
 
 
 def compared_pairs(
