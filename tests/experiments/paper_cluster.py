@@ -17,6 +17,7 @@ from wirefault.experiments.engine import RunControl
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.ray_engine import RayEngine, Shard, ShardResult
 from wirefault.experiments.saved import SavedExperiment
+from wirefault.wiring.prompts import Prompt
 
 LOST_EVERY = 3
 
@@ -49,10 +50,15 @@ class PaperCluster(RayEngine):
         return self._dealer.ran
 
     def _run_arm(
-        self, saved: SavedExperiment, arm: PlannedArm, how: RunControl, interrupted: SignalFlag
+        self,
+        saved: SavedExperiment,
+        arm: PlannedArm,
+        left: Sequence[Prompt],
+        how: RunControl,
+        interrupted: SignalFlag,
     ) -> int:
         self._arm = arm  # one at a time
-        return super()._run_arm(saved, arm, how, interrupted)
+        return super()._run_arm(saved, arm, left, how, interrupted)
 
     def _begin(self, shard: Shard) -> _Task:
         self._begun += 1

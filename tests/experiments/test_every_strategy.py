@@ -1,4 +1,4 @@
-"""Every kind of experiment comes to the same answer: killed, interrupted, or dealt to workers or machines."""
+"""Every kind of experiment, killed, interrupted or dealt to several workers, comes to the same answer."""
 
 from __future__ import annotations
 
@@ -6,20 +6,35 @@ import json
 import math
 import random
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.experiments.dealer import Dealer, Fails, Killed, both_down, on_paper, sometimes
+from tests.experiments.dealer import (
+    Dealer,
+    Fails,
+    Killed,
+    audited_episode,
+    both_down,
+    episode_with_call,
+    on_paper,
+    sometimes,
+)
 from tests.experiments.paper_cluster import PaperCluster
 from tests.experiments.search.test_run_search import smallest_set, source
 from tests.experiments.test_tournament_files import plans
+from wirefault.audit.answers import Answer
+from wirefault.audit.engine import run_audit
+from wirefault.audit.options import AuditOptions
+from wirefault.audit.result import AuditResult
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.engine import Engine
+from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import (
+    PLAIN_RUN,
     ExperimentPlan,
     PlannedArm,
     levels_of,
@@ -29,18 +44,26 @@ from wirefault.experiments.plan import (
 from wirefault.experiments.plan_experiment import plan_experiment
 from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.experiments.run_tournament import (
+    TournamentRounds,
     agent_of,
     load_tournament,
+    result_of,
     run_tournament,
     save_tournament,
 )
 from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.search.options import plan_explain, plan_limit, plan_pairs
 from wirefault.experiments.search.run_search import run_search
+from wirefault.history.events import Event
+from wirefault.lab.toxiproxy import Choice
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.run_next import steps_with
 from wirefault.memory.planner.source import agent_source, plan_next
-from wirefault.wiring.prompts import PromptsSource
+from wirefault.report.audit_files import audit_as_json
+from wirefault.settings.configuration import load_configuration
+from wirefault.wiring.prompts import Prompt, PromptsSource
+from wirefault.wiring.spec_file import SpecFile
+from wirefault.wiring.wiring import build_wiring
 
 
 def often(arm: PlannedArm, key: str) -> bool:
@@ -96,22 +119,10 @@ def next_ones(folder: Path) -> ExperimentPlan:
     return plan_next(agent_source(of.file).plan({}, of.environ), 9, Terms(), every_question=False)
 
 
-KINDS: dict[str, tuple[Callable[[Path], ExperimentPlan], Fails]] = {
-    "fixed arms": (lambda folder: experiment(folder, repeats=4), sometimes),
-    "plain run": (plain_run, sometimes),
-    "levels of perturbed arms": (levels, sometimes),
-    "until decided": (until_decided, sometimes),
-    "limit": (limit, above_half),
-    "smallest set": (lambda folder: smallest_set(source(folder)), both_down),
-    "pairs": (lambda folder: plan_pairs(source(folder), {"slow.ms": (1, 5)}, 3), with_a_down),
-    "cause": (cause, with_a_down),
-    "next": (next_ones, sometimes),
-}
-
-
-def answer(saved: SavedExperiment, engine: Engine, workers: int = 1) -> object:
+def answer(saved: SavedExperiment, engine: Engine) -> object:
     """Run the rest of the experiment; its answer without the ids of runs. Raises ``Killed``."""
-    how = on_paper(workers)
+    # a limit tries a dose as often as there are workers, so another number of them is another search
+    how = on_paper(2 if isinstance(engine, PaperCluster) and not saved.plan.search else 1)
     if saved.plan.search:
         steps = steps_with([]) if saved.plan.search["kind"] == "next" else None
         search = run_search(saved, how, engine, steps)
@@ -138,6 +149,116 @@ def answer(saved: SavedExperiment, engine: Engine, workers: int = 1) -> object:
     return whole_json | {"checks": checks, "arms": arms_json, "outcomes": outcomes}
 
 
+RunRest = Callable[[Engine], object]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A way to run something in a folder until its end, however often it is killed on the way."""
+
+    begin: Callable[[Path], RunRest]
+    """Saves it; the function runs what is left of it, and returns its answer. Raises ``Killed``."""
+    fails: Fails
+    happens: Callable[[PlannedArm, str], list[Event]] | None = None
+    """See ``Dealer``."""
+    ends_after: int = 5
+    """Episodes until it is killed or interrupted."""
+    on_cluster: bool = False
+
+
+def experiment_kind(plan_in: Callable[[Path], ExperimentPlan], fails: Fails, **more: Any) -> Kind:
+    def begin(folder: Path) -> RunRest:
+        plan = plan_in(folder)
+        logs = save(plan, "e1").logs
+        return lambda engine: answer(load_saved(logs, "e1", plan.configuration.environ), engine)
+
+    return Kind(begin, fails, on_cluster=True, **more)
+
+
+def tournament(folder: Path) -> RunRest:
+    """Save one of three agents, the first of which fails more often."""
+    limits = {"episodes": 18}
+    of_arms = plans(folder, repeats=None, until_decided=True, confidence=0.8, limits=limits)
+    logs = save_tournament(of_arms, "t1").logs
+
+    def run_rest(engine: Engine) -> object:
+        assert isinstance(engine, Dealer)
+
+        def run_one(saved: SavedExperiment) -> ExperimentResult:
+            fails = often if agent_of(saved.plan) == "none" else sometimes
+            engine.fails, engine.of = fails, f"{agent_of(saved.plan)} "
+            return run_experiment(saved, on_paper(), engine)
+
+        saved = load_tournament(logs, "t1", {"LOGS_DIR": str(logs)})
+        result = run_tournament(saved, run_one, lambda _: None, lambda arm: arm.code == INTERRUPTED)
+        if any(each.code == INTERRUPTED for each in result.results):
+            raise Killed
+        assert not TournamentRounds().next(result.tournament)
+        assert [each.code for each in result.results] == [each.code for each in result_of(saved).results]
+        return [table.as_json() for table in result.tables()]
+
+    return run_rest
+
+
+def audit(folder: Path) -> RunRest:
+    """Save one of three questions, of which one is asked a third time."""
+    environ = {"LOGS_DIR": str(folder / "logs")}
+    subject = {"command": ["true"], "folder": ".", "prompt": "none"}
+    data = {"intercept": {}, "subject": subject}
+    wiring = build_wiring(SpecFile("wiring", data), folder)
+    configuration = load_configuration(environ, {}, wiring)
+    arm = PlannedArm(PLAIN_RUN, configuration.settings, ())
+    experiment = Experiment.model_construct(title="On paper")
+    prompts = (Prompt("clean", "Order tea"),)
+    logs = save(ExperimentPlan(experiment, configuration, prompts, (arm,)), "e1").logs
+
+    def run_rest(engine: Engine) -> object:
+        assert isinstance(engine, Dealer)
+        saved, heard = load_saved(logs, "e1", environ), Heard()
+        options = AuditOptions(("lost_reply", "write_5xx", "read_5xx"), workers=engine.workers)
+        options.save(saved)
+        result = run_audit(saved, options, Choice("embedded"), lambda _: None, heard, engine)
+        if result.code == INTERRUPTED:
+            raise Killed
+        assert heard.problems == [""] and {*heard.answers} <= {"q01", "q02"}
+        document = audit_as_json(result)
+        runs = {each["id"]: len(each.pop("runs")) for each in document["answers"]}
+        document["findings"] = [{**each, "show": ""} for each in document["findings"]]
+        document |= {"seconds": 0, "runs": len(runs)}  # runs that were killed count, too
+        return document, runs, sorted(prompt.key for prompt in load_saved(logs, "e1", environ).plan.prompts)
+
+    return run_rest
+
+
+@dataclass
+class Heard:
+    """What the listener of an audit hears."""
+
+    problems: list[str] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+
+    def learned(self, result: AuditResult) -> None:
+        self.problems.append(result.problem)
+
+    def answered(self, answer: Answer) -> None:
+        self.answers.append(answer.ask.id)
+
+
+KINDS = {
+    "fixed arms": experiment_kind(lambda folder: experiment(folder, repeats=4), sometimes),
+    "plain run": experiment_kind(plain_run, sometimes),
+    "levels of perturbed arms": experiment_kind(levels, sometimes),
+    "until decided": experiment_kind(until_decided, sometimes, ends_after=60),
+    "limit": experiment_kind(limit, above_half),
+    "smallest set": experiment_kind(lambda folder: smallest_set(source(folder)), both_down),
+    "pairs": experiment_kind(lambda folder: plan_pairs(source(folder), {"slow.ms": (1, 5)}, 3), with_a_down),
+    "cause": experiment_kind(cause, with_a_down),
+    "next": experiment_kind(next_ones, sometimes, happens=episode_with_call),  # it proposes by calls
+    "tournament": Kind(tournament, sometimes, ends_after=30),
+    "audit": Kind(audit, sometimes, ends_after=2, happens=audited_episode),
+}
+
+
 def to_the_end(attempt: Callable[[int], object]) -> tuple[int, object]:
     """The number of attempts that were killed or interrupted, and the result of the last one."""
     for number in range(200):
@@ -148,60 +269,30 @@ def to_the_end(attempt: Callable[[int], object]) -> tuple[int, object]:
     raise AssertionError("it never came to its end")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_answer_does_not_depend_on_kills_and_workers(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_answer_does_not_depend_on_kills_and_workers(name: str, tmp_path: Path) -> None:
     """No episode runs twice either, nor one that an undisturbed experiment does not run."""
-    plan_in, fails = KINDS[kind]
+    kind = KINDS[name]
     answers, ran = [], []
-    for name in ("whole", "dealt", "killed", "on a cluster"):
-        (tmp_path / name).mkdir()
-        plan = plan_in(tmp_path / name)
-        logs = save(plan, "e1").logs
+    for way in ("whole", "dealt", "killed", "on a cluster")[: 4 if kind.on_cluster else 3]:
+        (tmp_path / way).mkdir()
+        run_rest = kind.begin(tmp_path / way)
         engines: list[Dealer | PaperCluster] = []
-        # a limit tries a dose as often as there are workers, so another number of them is another search
-        workers = 2 if name == "on a cluster" and not plan.search else 1
 
-        def engine(number: int, name: str = name) -> Dealer | PaperCluster:
-            calls = kind == "next"  # its proposals are about calls
-            if name == "on a cluster":
-                return PaperCluster(Dealer(fails, calls=calls), ends_after=1 + 3 * number)
-            if name != "killed":
-                return Dealer(fails, 2 if name == "dealt" else 1, calls=calls)
-            ends_after = 60 if kind == "until decided" else 5
-            return Dealer(fails, 1 + number % 3, ends_after, kills=number % 2 == 0, calls=calls)
+        def engine(number: int, way: str = way) -> Dealer | PaperCluster:
+            if way == "on a cluster":
+                return PaperCluster(Dealer(kind.fails, happens=kind.happens), ends_after=1 + 3 * number)
+            ends_after = kind.ends_after if way == "killed" else math.inf
+            workers = {"whole": 1, "dealt": 2, "killed": 1 + number % 3}[way]
+            return Dealer(kind.fails, workers, ends_after, number % 2 == 0, kind.happens)
 
-        def attempt(number: int) -> object:
+        def attempt(number: int, run_rest: RunRest = run_rest) -> object:
             engines.append(engine(number))  # noqa: B023
-            saved = load_saved(logs, "e1", plan.configuration.environ)  # noqa: B023
-            return answer(saved, engines[-1], workers)  # noqa: B023
+            return run_rest(engines[-1])  # noqa: B023
 
         ends, result = to_the_end(attempt)
-        assert (ends > 0) == (name not in ("whole", "dealt"))
+        assert (ends > 0) == (way not in ("whole", "dealt"))
         answers.append(result)
         ran.append(sorted(each for dealer in engines for each in dealer.ran))
-    assert answers[0] == answers[1] == answers[2] == answers[3]
-    assert ran[0] == ran[1] == ran[2] == ran[3]
-
-
-def test_tournament_does_not_depend_on_kills(tmp_path: Path) -> None:
-    answers = []
-    for name, ends_after in (("whole", math.inf), ("killed", 5)):
-        (tmp_path / name).mkdir()
-        limits = {"episodes": 60}
-        of_arms = plans(tmp_path / name, repeats=None, until_decided=True, confidence=0.8, limits=limits)
-        logs = save_tournament(of_arms, "t1").logs
-
-        def attempt(number: int, logs: Path = logs, ends_after: float = ends_after) -> object:
-            def run_one(saved: SavedExperiment) -> ExperimentResult:
-                fails = often if agent_of(saved.plan) == "none" else sometimes
-                engine = Dealer(fails, 1 + number % 3, ends_after, kills=True)
-                return run_experiment(saved, on_paper(), engine)
-
-            tournament = load_tournament(logs, "t1", {"LOGS_DIR": str(logs)})
-            result = run_tournament(tournament, run_one, lambda _: None, lambda _: False)
-            return [table.as_json() for table in result.tables()]
-
-        ends, result = to_the_end(attempt)
-        assert (ends > 0) == (name == "killed")
-        answers.append(result)
-    assert answers[0] == answers[1]
+    assert all(each == answers[0] for each in answers)
+    assert all(each == ran[0] for each in ran)

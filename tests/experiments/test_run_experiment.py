@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from itertools import count
@@ -33,6 +33,7 @@ from wirefault.history.judged_events import Finding
 from wirefault.lab.toxiproxy import Choice
 from wirefault.report.junit import junit
 from wirefault.toxiproxy.planned import VERIFIED
+from wirefault.wiring.prompts import Prompt
 
 
 @dataclass
@@ -45,8 +46,7 @@ class PaperEngine:
     ran: list[str] = field(default_factory=list)
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        def run_arm(saved: SavedExperiment, arm: PlannedArm) -> int:
-            left = saved.left_of(arm)
+        def run_arm(saved: SavedExperiment, arm: PlannedArm, left: Sequence[Prompt]) -> int:
             [run_id] = saved.next_run_ids(arm, 1)
             fate = invalid if len(saved.run_ids(arm)) < self.fails else self.judged
             episodes = [event for prompt in left for event in fate(prompt.key)]

@@ -51,8 +51,7 @@ class Lottery:
     """Of each run."""
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
-        def run_arm(saved: SavedExperiment, arm: PlannedArm) -> int:
-            left = saved.left_of(arm)
+        def run_arm(saved: SavedExperiment, arm: PlannedArm, left: Sequence[Prompt]) -> int:
             [run_id] = saved.next_run_ids(arm, 1)
             events = [event for prompt in left for event in self._episode(arm, prompt)]
             write(

@@ -30,7 +30,7 @@ WritesMode = Literal["real", "answer"]
 
 
 class AuditOptions(Struct, frozen=True, omit_defaults=True):
-    """How to audit; without ``resumed`` and ``reset`` it is kept beside the plan, for ``load_options``."""
+    """How to audit; without ``reset`` it is kept beside the plan, for ``load_options``."""
 
     questions: tuple[str, ...]
     """By name."""
@@ -48,8 +48,6 @@ class AuditOptions(Struct, frozen=True, omit_defaults=True):
     confirmed: bool = False
     """Writes beyond this machine may be repeated for real."""
     dry_run: bool = False
-    resumed: bool = False
-    """Runs that the audit has already are not repeated."""
     reset: str = ""
     """A shell command before each run, which puts the world back; runs are then made one after another."""
 
@@ -79,7 +77,7 @@ class AuditOptions(Struct, frozen=True, omit_defaults=True):
 
     def save(self, saved: SavedExperiment) -> None:
         """Keep the options beside the plan. Raises ``OSError``."""
-        stored = replace(self, resumed=False, reset="")
+        stored = replace(self, reset="")
         replace_shared(saved.logs, saved.folder / AUDIT, encode(stored))
 
 
@@ -95,7 +93,7 @@ def load_options(saved: SavedExperiment) -> AuditOptions:
         ) from None
     except (OSError, ValueError, KeyError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    return replace(options, resumed=True)
+    return options
 
 
 def is_audit(saved: SavedExperiment) -> bool:

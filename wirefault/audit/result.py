@@ -21,7 +21,7 @@ from wirefault.experiments.recorded import Recording
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.gateway.answered_writes import WritesDocument
 from wirefault.gateway.replayed_model import ReplayDocument
-from wirefault.history.events import Exchange
+from wirefault.history.events import Exchange, RunSealed
 from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.history.reader import HistoryError
 from wirefault.judging.ending import FailOn, ending
@@ -111,17 +111,26 @@ class AuditResult:
 
 def recorded_runs(saved: SavedExperiment, corrections: Corrections) -> dict[str, JudgedEpisode]:
     """Return the complete runs of an audit, by their episodes."""
+    return {run.trace.episode: run for run in complete_runs(saved, corrections)}
+
+
+def complete_runs(saved: SavedExperiment, corrections: Corrections) -> list[JudgedEpisode]:
+    """Return the complete runs of an audit, in their order."""
     [arm] = saved.plan.arms
-    runs: dict[str, JudgedEpisode] = {}
-    for run_id in saved.run_ids(arm):
-        try:
-            judgement = saved.facts.judgement(run_id)
-            run = read_run(judgement, corrections)
-        except (HistoryError, OSError, ValueError):  # killed at its beginning
-            continue
-        if judgement.finished is not None and judgement.finished.completed:
-            runs[run.trace.episode] = run
-    return runs
+    runs = (complete_run(saved, run_id, corrections) for run_id in saved.run_ids(arm))
+    return [run for run in runs if run is not None]
+
+
+def complete_run(saved: SavedExperiment, run_id: str, corrections: Corrections) -> JudgedEpisode | None:
+    """Return a run of an audit; None if it has not come to its end, to which all processes have written."""
+    try:
+        judgement = saved.facts.judgement(run_id)
+        run = read_run(judgement, corrections)
+    except (HistoryError, OSError, ValueError):  # killed at its beginning
+        return None
+    completed = judgement.finished is not None and judgement.finished.completed
+    is_sealed = any(isinstance(event, RunSealed) for event in judgement.events)
+    return run if completed and is_sealed else None
 
 
 class NoCleanRuns(InputError):

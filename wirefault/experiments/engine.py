@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
+from queue import PriorityQueue
+from threading import Lock
 from typing import Protocol
 
 from wirefault.core.errors import LAB_FAILED
@@ -13,7 +15,6 @@ from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult
 from wirefault.experiments.watch import ArmSoFar
-from wirefault.judging.summary import counted
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import ProcessLog
 from wirefault.lab.run_document import run_document
@@ -22,9 +23,9 @@ from wirefault.settings.budgets import with_pool
 from wirefault.settings.settings import Settings
 from wirefault.wiring.prompts import Prompt, PromptsSource
 
-# Runs the remaining episodes of an arm; the highest exit code of its runs. The experiment may have more arms
-# than when the lab started: a search adds some.
-RunArm = Callable[[SavedExperiment, PlannedArm], int]
+# Runs these prompts of an arm; the highest exit code of its runs. Several threads may call it. The experiment
+# may have more arms than when the lab started: a search adds some.
+RunArm = Callable[[SavedExperiment, PlannedArm, Sequence[Prompt]], int]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class RunControl:
     """Takes sentences for people."""
     workers: int = 1
     """Episodes side by side, each on a lane."""
+    lanes: int | None = None
+    """More lanes than workers, for episodes that begin while others wait; None: one for each worker."""
     verbose: bool = False
     """The runs print on the console, not into files."""
     as_json: bool = False
@@ -52,6 +55,14 @@ class RunControl:
     """Called twice a second with the state of the arm."""
     arm_done: Callable[[ArmResult, float], None] | None = None
     """Called after each arm with its result so far and the seconds that it took."""
+    lab_ready: Callable[[RunningLab], None] | None = None
+    """Called by an engine of this machine before the first episode."""
+    batch_begins: Callable[[SavedExperiment], None] | None = None
+    """Called before each batch with the experiment as planned."""
+    trial_begins: Callable[[], bool] | None = None
+    """Called before each trial, on its thread; if it returns False, the trial does not run."""
+    trial_done: Callable[[SavedExperiment, str], None] | None = None
+    """Called after each trial with its episode."""
 
 
 class Engine(Protocol):
@@ -69,7 +80,8 @@ class Engine(Protocol):
 _MAX_EPISODES = 1000
 # Two signals at once may both reach a thread of the pool, and then nothing wakes the main thread, which alone
 # handles them: so it wakes up this often.
-_LOOK_UP_EVERY_S = 0.1
+LOOK_UP_EVERY_S = 0.1
+"""Seconds."""
 
 
 class LocalEngine:
@@ -77,10 +89,12 @@ class LocalEngine:
 
     def run(self, saved: SavedExperiment, how: RunControl, run_arms: Callable[[RunArm], int]) -> int:
         """See ``Engine``."""
-        lanes = min(how.workers, len(saved.plan.prompts))
+        lanes = how.lanes or min(how.workers, len(saved.plan.prompts))
 
         def in_lab(lab: RunningLab) -> int:
-            code = run_arms(lambda grown, arm: _run_arm(lab, grown, arm, how, lanes))
+            if how.lab_ready is not None:
+                how.lab_ready(lab)
+            code = run_arms(_Lanes(lab, how, lanes).run)
             try:
                 saved.note_end(rollback=lab.verify_rollback())
             except OSError:
@@ -89,7 +103,7 @@ class LocalEngine:
             return code
 
         configuration = saved.plan.configuration
-        many = bool(saved.plan.search) or lanes * len(saved.plan.arms) > 1
+        many = bool(saved.plan.search or how.lanes) or lanes * len(saved.plan.arms) > 1
         return with_own_lab(
             configuration, how.toxiproxy, how.say, in_lab, lanes, many_runs=many, halt=how.halt
         )
@@ -101,31 +115,57 @@ def deal(prompts: Sequence[Prompt], lanes: int) -> list[list[Sequence[Prompt]]]:
     return [[hand[at : at + _MAX_EPISODES] for at in range(0, len(hand), _MAX_EPISODES)] for hand in hands]
 
 
-def _run_arm(lab: RunningLab, saved: SavedExperiment, arm: PlannedArm, how: RunControl, lanes: int) -> int:
-    """Deal the remaining episodes of the arm to the lanes; the highest exit code of their runs."""
-    left = saved.left_of(arm)
-    dealt = deal(left, lanes)
-    if not dealt:
-        return 0
-    at_once = f", {len(dealt)} at a time" if len(dealt) > 1 else ""
-    how.say(f"{arm.name}: {counted(len(left), 'episode')}{at_once}")
-    run_ids = iter(saved.next_run_ids(arm, sum(map(len, dealt))))
-    runs = [[(next(run_ids), portion) for portion in of_lane] for of_lane in dealt]
+class _Lanes:
+    """Deals episodes to the lanes of a lab that are free; several threads may do so at once."""
 
-    def run_lane(lane: int) -> int:
-        for run_id, prompts in runs[lane]:
-            code = _carry_out(lab, saved, arm, how, lane, run_id, prompts)
-            if not saved.plan.is_plain_run:
-                saved.facts_of_run(arm, run_id)  # cached now, while other runs continue
-            if code:
-                return code
-        return 0
+    def __init__(self, lab: RunningLab, how: RunControl, count: int) -> None:
+        self._lab, self._how, self._count = lab, how, count
+        self._free: PriorityQueue[int] = PriorityQueue()
+        for lane in range(count):
+            self._free.put(lane)
+        self._reserved: set[str] = set()
+        self._reserving = Lock()
 
-    with ThreadPoolExecutor(len(runs)) as pool:
-        running = [pool.submit(run_lane, lane) for lane in range(len(runs))]
-        while wait(running, _LOOK_UP_EVERY_S).not_done:
-            pass
-        return max(lane.result() for lane in running)
+    def run(self, saved: SavedExperiment, arm: PlannedArm, prompts: Sequence[Prompt]) -> int:
+        """See ``RunArm``."""
+        dealt = deal(prompts, self._count)
+        if not dealt:
+            return 0
+        run_ids = self._reserve(saved, arm, sum(map(len, dealt)))
+        numbered = iter(run_ids)
+        runs = [[(next(numbered), portion) for portion in of_lane] for of_lane in dealt]
+        try:
+            with ThreadPoolExecutor(len(runs)) as pool:
+                running = [pool.submit(self._run_on_lane, saved, arm, of_lane) for of_lane in runs]
+                while wait(running, LOOK_UP_EVERY_S).not_done:
+                    pass
+                return max(lane.result() for lane in running)
+        finally:
+            with self._reserving:
+                self._reserved.difference_update(run_ids)
+
+    def _reserve(self, saved: SavedExperiment, arm: PlannedArm, count: int) -> list[str]:
+        """Ids of runs that no other thread is about to begin."""
+        with self._reserving:
+            next_ids = saved.next_run_ids(arm, count + len(self._reserved))
+            run_ids = [run_id for run_id in next_ids if run_id not in self._reserved][:count]
+            self._reserved.update(run_ids)
+            return run_ids
+
+    def _run_on_lane(
+        self, saved: SavedExperiment, arm: PlannedArm, runs: Sequence[tuple[str, Sequence[Prompt]]]
+    ) -> int:
+        lane = self._free.get()
+        try:
+            for run_id, prompts in runs:
+                code = _carry_out(self._lab, saved, arm, self._how, lane, run_id, prompts)
+                if not saved.plan.is_plain_run:
+                    saved.facts_of_run(arm, run_id)  # cached now, while other runs continue
+                if code:
+                    return code
+            return 0
+        finally:
+            self._free.put(lane)
 
 
 def settings_of_run(saved: SavedExperiment, arm: PlannedArm) -> tuple[Settings, str]:

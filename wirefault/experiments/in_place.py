@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +32,6 @@ from wirefault.experiments.saved import SavedExperiment, save
 from wirefault.history.events import EpisodeJudged, Event
 from wirefault.history.reader import Tail
 from wirefault.judging.oracle.expect import expect_check
-from wirefault.judging.summary import counted
 from wirefault.lab.extra import require_packages
 from wirefault.lab.own_lab import Halt, RunningLab, with_own_lab
 from wirefault.lab.process import LabError, print_to_stderr
@@ -43,7 +42,7 @@ from wirefault.settings.configuration import Configuration, load_configuration
 from wirefault.subjects.function import FunctionSubject, Probe
 from wirefault.subjects.functions.frameworks import watch as watch_frameworks
 from wirefault.subjects.subject import Subject
-from wirefault.wiring.prompts import load_prompts
+from wirefault.wiring.prompts import Prompt, load_prompts
 
 # tools that the frameworks of this process make from now on
 watch_frameworks()
@@ -256,7 +255,9 @@ class InPlaceEngine:
         def in_lab(lab: RunningLab) -> int:
             with ExitStack() as stack:
                 subject, inner = self._opened(lab, saved, stack)
-                code = run_arms(lambda grown, arm: self._run_arm(lab, grown, arm, how, subject, inner))
+                code = run_arms(
+                    lambda grown, arm, left: self._run_arm(lab, grown, arm, left, how, subject, inner)
+                )
                 if lab.lost is not None:
                     raise lab.lost
                 saved.note_end(rollback=lab.verify_rollback())
@@ -292,14 +293,13 @@ class InPlaceEngine:
         lab: RunningLab,
         saved: SavedExperiment,
         arm: PlannedArm,
+        left: Sequence[Prompt],
         how: RunControl,
         subject: Subject,
         function: FunctionSubject,
     ) -> int:
-        left = saved.left_of(arm)
         [portions] = deal(left, 1) or [[]]
         for run_id, prompts in zip(saved.next_run_ids(arm, len(portions)), portions, strict=True):
-            how.say(f"{arm.name}: {counted(len(prompts), 'episode')}")
             settings, control_in = settings_of_run(saved, arm)
             configuration = load_configuration(lab.environ(), decided=settings.model_dump(mode="json"))
             file = saved.write_prompts(prompts, run_id)

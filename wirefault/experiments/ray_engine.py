@@ -23,7 +23,7 @@ from wirefault.lab.process import ProcessLog, interruptible
 from wirefault.lab.run_document import run_document
 from wirefault.lab.toxiproxy import choose_toxiproxy
 from wirefault.settings.configuration import load_configuration
-from wirefault.wiring.prompts import PromptsSource
+from wirefault.wiring.prompts import Prompt, PromptsSource
 from wirefault.wiring.wiring import dumped_wiring
 
 
@@ -132,7 +132,9 @@ class RayEngine:
             self._connect()
             try:
                 with interruptible() as interrupted:
-                    return run_arms(lambda grown, arm: self._run_arm(grown, arm, how, interrupted))
+                    return run_arms(
+                        lambda grown, arm, left: self._run_arm(grown, arm, left, how, interrupted)
+                    )
             finally:
                 self._ray.shutdown()
 
@@ -144,12 +146,16 @@ class RayEngine:
             raise UserError(f"--engine ray: cannot reach a cluster: {error}") from None
 
     def _run_arm(
-        self, saved: SavedExperiment, arm: PlannedArm, how: RunControl, interrupted: SignalFlag
+        self,
+        saved: SavedExperiment,
+        arm: PlannedArm,
+        left: Sequence[Prompt],
+        how: RunControl,
+        interrupted: SignalFlag,
     ) -> int:
-        shards = _shards_of(saved, arm, how)
+        shards = _shards_of(saved, arm, left, how)
         if not shards:
             return 0
-        how.say(f"{arm.name}: {len(shards)} shards")
         running = {self._start(shard): shard for shard in shards}
         tries = dict.fromkeys((shard.run_id for shard in shards), 1)
         codes = [0]
@@ -196,8 +202,9 @@ class RayEngine:
         self._ray.wait(tasks, num_returns=len(tasks), timeout=_STOP_BOUND_S)
 
 
-def _shards_of(saved: SavedExperiment, arm: PlannedArm, how: RunControl) -> list[Shard]:
-    left = saved.left_of(arm)
+def _shards_of(
+    saved: SavedExperiment, arm: PlannedArm, left: Sequence[Prompt], how: RunControl
+) -> list[Shard]:
     hands = [left[number :: how.workers] for number in range(min(how.workers, len(left)))]
     return [
         Shard(

@@ -85,12 +85,17 @@ class SavedExperiment:
     _looks: _Looks = field(default_factory=_Looks, compare=False, repr=False)
 
     def with_arms(
-        self, arms: Sequence[PlannedArm], search: Mapping[str, Any] | None = None
+        self,
+        arms: Sequence[PlannedArm],
+        search: Mapping[str, Any] | None = None,
+        prompts: Sequence[Prompt] | None = None,
     ) -> SavedExperiment:
-        """The experiment with these arms, new ones last; ``search`` replaces its terms and notes."""
+        """The experiment with these arms, new ones last; the others replace what it has, unless None."""
         by_name = {arm.name: arm for arm in (*self.plan.arms, *arms)}
         search = self.plan.search if search is None else search
-        return replace(self, plan=replace(self.plan, arms=tuple(by_name.values()), search=search))
+        all_prompts = self.plan.prompts if prompts is None else tuple(prompts)
+        plan = replace(self.plan, arms=tuple(by_name.values()), search=search, prompts=all_prompts)
+        return replace(self, plan=plan)
 
     @property
     def experiment_id(self) -> str:

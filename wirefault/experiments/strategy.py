@@ -6,13 +6,18 @@ interrupted or killed experiment.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from msgspec import structs
+
+from wirefault.core.errors import LAB_FAILED
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.experiments.engine import Engine, RunArm, RunControl
+from wirefault.experiments.engine import LOOK_UP_EVERY_S, Engine, RunArm, RunControl
 from wirefault.experiments.experiment import AFTER, CONTROL
 from wirefault.experiments.hypothesis import parse_statements
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
@@ -20,9 +25,24 @@ from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.sequential import progress_lines
 from wirefault.experiments.verdict import judge_experiment
 from wirefault.experiments.watch import Watch
+from wirefault.judging.summary import counted
+from wirefault.settings.settings import Settings
+from wirefault.wiring.prompts import Prompt
 
 Ran = Mapping[str, Sequence[str]]
 """The keys of the episodes that were run, by arm."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of one episode, beside others."""
+
+    episode: str
+    """The key of its prompt in the plan."""
+    settings: Settings
+    """Instead of the arm's."""
+    computes_s: float = math.inf
+    """Seconds after which its agent counts as waiting: another trial may begin on a spare lane."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +55,12 @@ class Batch:
     """Replaces the terms and notes of a search in its plan; None: unchanged."""
     announced: str = ""
     """A line for people before the first one runs."""
+    prompts: Sequence[Prompt] | None = None
+    """Replaces the prompts of the plan; None: unchanged."""
+    trials: Sequence[Trial] | None = None
+    """Of the first arm, instead of what is left of arms. The strategy is asked again as each one ends, and
+    may name those that are under way, too.
+    """
 
 
 class Strategy(Protocol):
@@ -119,6 +145,8 @@ class Progress:
     """Whether its strategy has nothing more to run."""
     arms: list[str] = field(default_factory=list)
     """The arms that ran until nothing was left of them, or until no other could begin."""
+    trials: list[str] = field(default_factory=list)
+    """The episodes of the trials that were begun; none begins twice: it would end in the same way."""
     timing: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -142,15 +170,27 @@ class _Loop:
     run_arm: RunArm
     _left: dict[str, list[str]] = field(default_factory=dict)
     """The keys of the episodes that are left of each arm although it ran."""
+    _running: dict[Future[int], tuple[Trial, float]] = field(default_factory=dict)
+    """The trials under way, with the time of their beginning."""
 
     def until_done(self, strategy: Strategy) -> int:
         """Run batch by batch; ``INTERRUPTED``, or 0."""
         saved = self.progress.saved
-        if saved.plan.is_plain_run:  # nothing depends on its episodes
-            return self.run_arm(saved, saved.plan.arms[0])
+        if saved.plan.is_plain_run and isinstance(strategy, FixedArms):  # nothing depends on its episodes
+            arm = saved.plan.arms[0]
+            return self._run_now(arm, saved.left_of(arm))
         self._recall()
+        with ThreadPoolExecutor(self.how.lanes or self.how.workers) as pool:
+            return self._until_done(strategy, pool)
+
+    def _until_done(self, strategy: Strategy, pool: ThreadPoolExecutor) -> int:
         while (batch := strategy.next(self.progress.saved)) is not None:
             self._save(batch)
+            if batch.trials is not None:
+                code = self._advance(batch.trials, pool)
+                if code is None or code == INTERRUPTED:
+                    return code or 0
+                continue
             ran: dict[str, Sequence[str]] = {}
             for arm in batch.arms:
                 if (left := self._left_of(arm)) == self._left.get(arm.name):
@@ -170,19 +210,62 @@ class _Loop:
     def _recall(self) -> None:
         """Count the complete arms of an experiment that is resumed; a search has its notes."""
         saved = self.progress.saved
-        for arm in saved.plan.arms if not saved.plan.search else ():
+        for arm in saved.plan.arms if not (saved.plan.search or saved.plan.is_plain_run) else ():
             if saved.left_of(arm) or not saved.run_ids(arm):
                 break
             self._run(arm)
 
     def _save(self, batch: Batch) -> None:
         saved = self.progress.saved
-        grown = saved.with_arms(batch.arms, batch.search)
+        grown = saved.with_arms(batch.arms, batch.search, batch.prompts)
         if grown.plan != saved.plan:
             self.progress.saved = grown
             grown.write_plan()
         if batch.announced:
             self.how.say(batch.announced)
+        if self.how.batch_begins is not None:
+            self.how.batch_begins(self.progress.saved)
+
+    def _advance(self, trials: Sequence[Trial], pool: ThreadPoolExecutor) -> int | None:
+        """Begin the trials for which there is room, and wait until one ends.
+
+        Its exit code; None if none is under way.
+        """
+        while True:
+            for trial in trials:
+                if (
+                    trial.episode not in self.progress.trials
+                    and self._has_room()
+                    and not self.how.halt.requested
+                ):
+                    self.progress.trials.append(trial.episode)
+                    begun = pool.submit(self._try, self.progress.saved, trial)
+                    self._running[begun] = trial, time.monotonic()
+            if not self._running:
+                return None
+            ended, _ = wait(self._running, LOOK_UP_EVERY_S, FIRST_COMPLETED)
+            if ended:
+                break
+        codes = []
+        for each in ended:
+            trial, _ = self._running.pop(each)
+            codes.append(each.result())
+            if self.how.trial_done is not None and codes[-1] != INTERRUPTED:
+                self.how.trial_done(self.progress.saved, trial.episode)
+        return INTERRUPTED if INTERRUPTED in codes else max(codes)
+
+    def _has_room(self) -> bool:
+        """Whether a lane is free, and fewer agents compute than there are workers."""
+        now = time.monotonic()
+        computing = sum(now - began < trial.computes_s for trial, began in self._running.values())
+        return len(self._running) < (self.how.lanes or self.how.workers) and computing < self.how.workers
+
+    def _try(self, saved: SavedExperiment, trial: Trial) -> int:
+        if self.how.trial_begins is not None and not self.how.trial_begins():
+            return LAB_FAILED
+        arm = structs.replace(saved.plan.arms[0], settings=trial.settings)
+        prompts = [prompt for prompt in saved.plan.prompts if prompt.key == trial.episode]
+        return self.run_arm(saved, arm, prompts)
 
     def _left_of(self, arm: PlannedArm) -> list[str]:
         return [prompt.key for prompt in self.progress.saved.left_of(arm)]
@@ -193,9 +276,9 @@ class _Loop:
         code = 0
         with self.watch.over(arm, saved):
             for _ in range(1 + saved.retry_invalid):
-                if code == INTERRUPTED or self.how.halt.requested or not saved.left_of(arm):
+                if code == INTERRUPTED or self.how.halt.requested or not (left := saved.left_of(arm)):
                     break
-                code = self.run_arm(saved, arm)
+                code = self._run_now(arm, left)
         if code == INTERRUPTED:
             return code
         self._left[arm.name] = self._left_of(arm)
@@ -203,3 +286,10 @@ class _Loop:
         if self.how.arm_done is not None and saved.plan.sequential is None:
             self.how.arm_done(saved.arm_result(arm), time.monotonic() - began)
         return code
+
+    def _run_now(self, arm: PlannedArm, prompts: Sequence[Prompt]) -> int:
+        if prompts:
+            workers = min(self.how.workers, len(prompts))
+            at_once = f", {workers} at a time" if workers > 1 else ""
+            self.how.say(f"{arm.name}: {counted(len(prompts), 'episode')}{at_once}")
+        return self.run_arm(self.progress.saved, arm, prompts)
