@@ -61,16 +61,15 @@ def run_audit(
         trial_done=edge.trial_done,
     )
     progress = carry_out(saved, edge.strategy, how, engine or LocalEngine())
+    if progress.trials or progress.code != LAB_FAILED:
+        edge.learned(progress.saved)
     result = edge.result_of(progress.saved)
     recorded = {*edge.strategy.recorded(progress.saved), *progress.trials}
     plan = progress.saved.plan  # which may name runs that were not needed
     prompts = tuple(prompt for prompt in plan.prompts if prompt.key in recorded)
     result.saved = replace(progress.saved, plan=replace(plan, prompts=prompts or plan.prompts[:1]))
     result.code = progress.code or (LAB_FAILED if edge.problem else 0)
-    result.problem = result.problem or edge.problem
     result.runs, result.seconds = len(progress.trials), time.monotonic() - began
-    if not edge.has_learned:
-        listener.learned(result)
     return result
 
 
@@ -82,10 +81,10 @@ class _Edge:
     options: AuditOptions
     listener: Listener
     halt: Halt = field(default_factory=Halt)
-    has_learned: bool = False
     problem: str = ""
     """Why the audit ended early."""
     replies_not_kept: int = 0
+    _has_learned: bool = False
 
     def __post_init__(self) -> None:
         self.files = ReplyFiles(self.saved.folder)
@@ -94,6 +93,7 @@ class _Edge:
     def result_of(self, saved: SavedExperiment) -> AuditResult:
         """The result so far."""
         result = self.strategy.answer(saved)
+        result.problem = result.problem or self.problem
         result.replies_not_kept = self.replies_not_kept
         return result
 
@@ -105,14 +105,23 @@ class _Edge:
     def batch_begins(self, saved: SavedExperiment) -> None:
         """After the clean runs, keep their replies for later runs, and tell the listener."""
         result = self.strategy.answer(saved)
-        if self.has_learned or (not result.asks and not result.problem):
+        if self._has_learned or (not result.asks and not result.problem):
             return
-        self.has_learned = True
         if result.asks and result.replayed:
             self._keep_copy(self.files.model, self.files.model_copy)
         if result.writes == "answer" and not result.problem:
             self.replies_not_kept = self._keep_copy(self.files.writes, self.files.writes_copy)
-        self.listener.learned(self.result_of(saved))
+        self.learned(saved)
+
+    def learned(self, saved: SavedExperiment) -> None:
+        """Tell the listener once what the clean runs showed, with the answers of an audit that is resumed."""
+        if self._has_learned:
+            return
+        self._has_learned = True
+        result = self.result_of(saved)
+        self.listener.learned(result)
+        for answer in result.answers:
+            self.listener.answered(answer)
 
     def reset(self) -> bool:
         """Put the world back before a run."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -110,20 +111,21 @@ class AuditQuestions:
         self._options, self._replies, self._lost = options, replies, lost
         self._runs: dict[str, JudgedEpisode] = {}
         self._faulted: dict[str, FaultedRun] = {}
-        self._planned: tuple[list[str], Questions] | None = None
+        self._clean = CleanRuns(())
+        self._questions: Questions | None = None
 
     # the strategy
 
     def next(self, saved: SavedExperiment) -> Batch | None:
         """See ``Strategy``."""
         recorded, [arm] = self.recorded(saved), saved.plan.arms
-        clean = _clean_runs(recorded)
+        clean = self._clean_runs(recorded)
         if clean.runs and clean.problem:
             return None
         if (number := len(clean.runs) + 1) <= CLEAN_RUNS:
             trial = Trial(clean_key(number), self._clean_settings(arm.settings, number))
             return Batch(prompts=self._prompts(saved, map(clean_key, range(1, number + 1))), trials=[trial])
-        questions = self._questions(clean)
+        questions = self._questions_after(clean)
         settings = self._settings(saved, questions)
         states = [(ask, *self._state(ask, recorded, clean, questions)) for ask in _in_order(questions.asks)]
         usual_s = 2 * clean.seconds + 1
@@ -157,17 +159,18 @@ class AuditQuestions:
         recorded, [arm] = self.recorded(saved), saved.plan.arms
         result = AuditResult(saved, code=0, prices=self._options.prices(arm.settings))
         result.exchanges = [exchange for run in recorded.values() for exchange in run.trace.exchanges]
-        clean = _clean_runs(recorded)
+        clean = self._clean_runs(recorded)
         if clean.runs:
             result.clean, result.problem = clean, clean.problem
         if result.problem or len(clean.runs) < CLEAN_RUNS:
             return result
-        questions = self._questions(clean)
+        questions = self._questions_after(clean)
         result.asks, result.patience = list(questions.asks), questions.patience
         result.sequential, result.writes = clean.varies, questions.writes
         result.replayed, result.problem = questions.replayed, questions.problem
-        states = (self._state(ask, recorded, clean, questions) for ask in questions.asks)
-        result.answers = [answer for answer, key in states if not key]
+        if not (result.problem or self._options.dry_run):
+            states = (self._state(ask, recorded, clean, questions) for ask in questions.asks)
+            result.answers = [answer for answer, key in states if not key]
         return result
 
     def recorded(self, saved: SavedExperiment) -> Mapping[str, JudgedEpisode]:
@@ -180,11 +183,17 @@ class AuditQuestions:
                     self._runs[run_id] = run
         return {run.trace.episode: run for run in self._runs.values()}
 
-    def _questions(self, clean: CleanRuns) -> Questions:
-        run_ids = [run.run_id for run in clean.runs]
-        if self._planned is None or self._planned[0] != run_ids:
-            self._planned = run_ids, questions_after(clean, self._options)
-        return self._planned[1]
+    def _clean_runs(self, recorded: Mapping[str, JudgedEpisode]) -> CleanRuns:
+        """The clean runs so far, in their order; the same object while there is no other one."""
+        numbered = (recorded.get(clean_key(number)) for number in range(1, CLEAN_RUNS + 1))
+        runs = list(takewhile(bool, numbered))
+        if [run.run_id for run in runs if run] != [run.run_id for run in self._clean.runs]:
+            self._clean, self._questions = CleanRuns([run for run in runs if run]), None
+        return self._clean
+
+    def _questions_after(self, clean: CleanRuns) -> Questions:
+        self._questions = self._questions or questions_after(clean, self._options)
+        return self._questions
 
     def _state(
         self, ask: Ask, recorded: Mapping[str, JudgedEpisode], clean: CleanRuns, questions: Questions
@@ -240,18 +249,6 @@ class AuditQuestions:
 
     def _prompts(self, saved: SavedExperiment, keys: Iterable[str]) -> list[Prompt]:
         return [replace(saved.plan.prompts[0], key=key) for key in keys]
-
-
-def _clean_runs(recorded: Mapping[str, JudgedEpisode]) -> CleanRuns:
-    """The clean runs so far, in their order."""
-
-    def runs() -> Iterator[JudgedEpisode]:
-        for number in range(1, CLEAN_RUNS + 1):
-            if (run := recorded.get(clean_key(number))) is None:
-                return
-            yield run
-
-    return CleanRuns(list(runs()))
 
 
 def _in_order(asks: Sequence[Ask]) -> list[Ask]:

@@ -170,8 +170,9 @@ class _Lanes:
 
 def settings_of_run(saved: SavedExperiment, arm: PlannedArm) -> tuple[Settings, str]:
     """The settings of each run of the arm, and the experiment whose control judges it; empty without one."""
-    # all runs of an arm share one budget
-    shared = with_pool(arm.settings.budgets, f"{saved.experiment_id}-{arm.name}")
+    # all runs of an arm share one budget; one episode is one run
+    pool = f"{saved.experiment_id}-{arm.name}" if len(saved.prompts_of(arm)) > 1 else ""
+    shared = with_pool(arm.settings.budgets, pool)
     settings = arm.settings.model_copy(update={"budgets": shared})
     has_control = not arm.is_control and any(other.is_control for other in saved.plan.arms)
     return settings, saved.experiment_id if has_control else ""

@@ -263,9 +263,8 @@ class _Loop:
     def _try(self, saved: SavedExperiment, trial: Trial) -> int:
         if self.how.trial_begins is not None and not self.how.trial_begins():
             return LAB_FAILED
-        arm = structs.replace(saved.plan.arms[0], settings=trial.settings)
-        prompts = [prompt for prompt in saved.plan.prompts if prompt.key == trial.episode]
-        return self.run_arm(saved, arm, prompts)
+        arm = structs.replace(saved.plan.arms[0], settings=trial.settings, episodes=(trial.episode,))
+        return self.run_arm(saved, arm, saved.prompts_of(arm))
 
     def _left_of(self, arm: PlannedArm) -> list[str]:
         return [prompt.key for prompt in self.progress.saved.left_of(arm)]
