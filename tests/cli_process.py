@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
@@ -92,6 +92,7 @@ class CliProcess:
 
 
 def main() -> None:
+    """Run ``wirefault`` in a folder, with a lab whose fork server is forked, too."""
     end_at_interrupt(in_background=True)
     os.chdir(sys.argv.pop(1))
     try:
@@ -114,7 +115,8 @@ def _start_by_fork(
     pid = os.fork()
     if pid:
         return Process(name, forking.ForkedChild(pid, command), log, output)
-    try:
+
+    def become() -> None:
         os.setsid()
         if output:
             os.dup2(output.fileno(), 1)
@@ -127,6 +129,14 @@ def _start_by_fork(
         sys.argv = list(program_of(command))
         fork_server._show_in_process_list(command)
         fork_server.main()
+
+    end_with(become)
+
+
+def end_with(program: Callable[[], object]) -> NoReturn:
+    """Be the program in a forked process, and end like the interpreter without the frames before the fork."""
+    try:
+        program()
     except SystemExit as end:
         _end(end.code if isinstance(end.code, int) else int(end.code is not None))
     except BaseException:  # noqa: BLE001  # any error ends a program with its traceback
@@ -143,7 +153,6 @@ def _close_all_but(descriptors: Sequence[int]) -> None:
 
 
 def _end(code: int) -> NoReturn:
-    """End like the interpreter, waiting for threads, but without the launcher's frames."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
     sys.stdout.flush()

@@ -26,14 +26,14 @@ from wirefault.lab.run_document import RUN_PROCESS
 _PYTHONPATH = os.environ.get("PYTHONPATH")
 # the other programs are forked without LangChain: copying a page of memory costs microseconds
 _RUNS = (wirefault.__name__, RUN_PROCESS, f"{__package__}.cli_process")
-_IMPORTS = (RUN_PROCESS, *demo._OF_MANY_RUNS, *demo._AGENT_IMPORTS, *demo._TAP_IMPORTS)
+IMPORTS = (RUN_PROCESS, *demo._OF_MANY_RUNS, *demo._AGENT_IMPORTS, *demo._TAP_IMPORTS)
 
 
 @contextmanager
 def shared_imports() -> Iterator[None]:
     """Labs started inside the block fork their programs and runs from the shared servers."""
     if sys.platform == "linux":
-        for imports in ((), _IMPORTS):  # here and not in a lane's thread, because it changes the folder
+        for imports in ((), IMPORTS):  # here and not in a lane's thread, because it changes the folder
             _server(imports)
     with patch.object(launcher, "fork_server", _fork_server):
         yield
@@ -67,7 +67,7 @@ def fork(
         return None
     sys.audit("subprocess.Popen", command[0])  # so that conftest.py counts this process
     is_run = program_of(command)[0] in _RUNS
-    forked = _server(_IMPORTS if is_run else ()).fork(command, environ, descriptors, streams)
+    forked = _server(IMPORTS if is_run else ()).fork(command, environ, descriptors, streams)
     assert forked, "the shared server forks nothing: each program would import everything again"
     return forked
 

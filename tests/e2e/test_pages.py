@@ -15,6 +15,7 @@ from shutil import ignore_patterns
 import pytest
 
 from tests.compose.rig import copy_clone
+from tests.e2e import command_server
 from tests.e2e.reader import Played, Shell, change, own_network, page_blocks, shell, typed
 from tests.support import ROOT, required
 
@@ -424,10 +425,15 @@ def follow(pages: tuple[str, ...], template: Path, place: Path, network: list[st
     outputs.mkdir()
     write(programs / "make", f'#!/bin/sh\nexec {shutil.which("make")} -o .venv/.ready -o .venv/.runs "$@"\n')
     (programs / "make").chmod(0o755)  # of an environment that is set up
+    if not required("processes"):
+        write(programs / "wirefault", command_server.PROGRAM)
+        (programs / "wirefault").chmod(0o755)
     environ = {"HOME": str(place), "CLONE": str(clone), "PATH": f"{programs}:{PATH}"}
     environ["PYTHONPATH"] = str(clone)  # the environment is of another clone, but the code is of this one
     done: list[Played] = []
     with shell(clone, outputs, network, environ) as opened:
+        if not required("processes"):
+            opened.run(f"python -m {command_server.__name__} &")
         for page in pages:
             folder = place / Path(page).stem if page in ELSEWHERE else clone
             folder.mkdir(exist_ok=True)
