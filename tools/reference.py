@@ -161,8 +161,9 @@ def findings_reference() -> str:
     intro = (
         "After each run, findings describe how the subject handled failures, also for prompts without an"
         " oracle. They do not change outcomes, and exit codes only where no hypothesis decides. Each"
-        " finding names its evidence: events by file and line. `wirefault runs verify RUN --event"
-        " gateway-0:17` prints an event, and so does `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console"
+        " finding names its evidence: events by run, file and line. `wirefault show RUN/gateway-0:17` shows"
+        " the event's episode; `wirefault runs verify RUN --event RUN/gateway-0:17` prints the event, and so"
+        " does `sed -n 17p logs/runs/RUN/gateway-0.jsonl`. The console"
         " shows the worst findings with one example each; `findings` in `--json`, and in the summary in"
         " `logs/info.log`, lists all. They are computed from the history, so `wirefault runs verify RUN`"
         " computes them again. A rule reads only the history; if the subject does not record its calls, the"

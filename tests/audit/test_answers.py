@@ -9,10 +9,9 @@ from tests.judging.oracle.histories import ended, fault_met, run_started, starte
 from tests.support import replace
 from wirefault.audit.answers import CleanRuns, conduct_of, read_run, run_note
 from wirefault.audit.options import AuditOptions
-from wirefault.experiments.facts_store import judged_run
 from wirefault.judging.findings.differences import differences
 from wirefault.judging.findings.rules import trace_findings
-from wirefault.judging.judge import JudgedEpisode
+from wirefault.judging.judge import JudgedEpisode, judge_run
 from wirefault.wiring.write_requests import Corrections
 
 
@@ -22,11 +21,9 @@ def test_order_repeated_after_failed_model_call_is_found_as_exec_finds_it() -> N
 
     start = replace(run_started(1), links=list(LINKS))
     end = ended(ended_by="text", response="The order was placed.")
-    clean = [
-        read_run(judged_run(name, [start, started(), order(0), end]), Corrections()) for name in ("1", "2")
-    ]
+    clean = [read_run(judge_run([start, started(), order(0), end]), Corrections()) for _ in range(2)]
     failed = model_request(0.5, status=500, fault=fault_met("server_error", 500, id="f"))
-    run = read_run(judged_run("3", [start, started(), order(0), failed, order(1), end]), Corrections())
+    run = read_run(judge_run([start, started(), order(0), failed, order(1), end]), Corrections())
     pairs = [(each.rule, each.severity) for each in trace_findings([run.trace])]
     conduct = conduct_of(run)
     assert conduct is not None
@@ -47,25 +44,25 @@ def test_order_repeated_after_failed_model_call_is_found_as_exec_finds_it() -> N
 def test_answer_in_unread_words_is_noted(text: str, note: str) -> None:
     start = replace(run_started(1), links=list(LINKS))
 
-    def run(name: str, answer: str) -> JudgedEpisode:
+    def run(answer: str) -> JudgedEpisode:
         order = request(status=201, request_body="{}", fingerprint="{}")
         end = ended(ended_by="text", response=answer)
-        return read_run(judged_run(name, [start, started(), order, end]), Corrections())
+        return read_run(judge_run([start, started(), order, end]), Corrections())
 
-    clean = CleanRuns([run("1", "Order 1 was placed."), run("2", "Order 1 was placed.")])
-    assert run_note(conduct_of(run("3", text)), clean) == note
+    clean = CleanRuns([run("Order 1 was placed."), run("Order 1 was placed.")])
+    assert run_note(conduct_of(run(text)), clean) == note
 
 
 def test_write_carried_out_less_often_is_counted() -> None:
     start = replace(run_started(1), links=list(LINKS))
 
-    def run(name: str, orders: int, answer: str) -> JudgedEpisode:
+    def run(orders: int, answer: str) -> JudgedEpisode:
         writes = [request(at, status=201, request_body=f"{at}", fingerprint=f"{at}") for at in range(orders)]
         end = ended(ended_by="text", response=answer)
-        return read_run(judged_run(name, [start, started(), *writes, end]), Corrections())
+        return read_run(judge_run([start, started(), *writes, end]), Corrections())
 
-    clean = CleanRuns([run(name, 2, "Both were placed.") for name in ("1", "2")])
-    notes = [run_note(conduct_of(run("3", orders, "Sorry.")), clean) for orders in (1, 0)]
+    clean = CleanRuns([run(2, "Both were placed.") for _ in range(2)])
+    notes = [run_note(conduct_of(run(orders, "Sorry.")), clean) for orders in (1, 0)]
     assert notes == [
         "POST /orders was carried out once, not twice, and it answers 'Sorry.'",
         "POST /orders was not carried out, and it answers 'Sorry.'",

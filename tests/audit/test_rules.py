@@ -20,12 +20,11 @@ from tests.support import replace
 from wirefault.audit.answers import CleanRuns, read_faulted, read_run
 from wirefault.audit.question import Ask
 from wirefault.audit.questions import QUESTIONS
-from wirefault.experiments.facts_store import judged_run
 from wirefault.history.events import Event
 from wirefault.history.judged_events import Severity
 from wirefault.judging.findings.differences import DIFFERENCES
 from wirefault.judging.findings.rules import RULES
-from wirefault.judging.judge import JudgedEpisode
+from wirefault.judging.judge import JudgedEpisode, judge_run
 from wirefault.judging.summary import summarise
 from wirefault.wiring.links import Links
 from wirefault.wiring.write_requests import Corrections
@@ -161,13 +160,13 @@ def by_exec(row: Row) -> list[Finding]:
 
 
 def by_audit(row: Row, corrections: Corrections) -> list[Finding]:
-    def view(name: str, *events: Event) -> JudgedEpisode:
-        return read_run(judged_run(name, history(*events, prompt=row.prompt)), corrections)
+    def view(*events: Event) -> JudgedEpisode:
+        return read_run(judge_run(history(*events, prompt=row.prompt)), corrections)
 
-    clean = CleanRuns([view(name, READY, *row.clean) for name in ("clean", "clean.r2")])
+    clean = CleanRuns([view(READY, *row.clean) for _ in range(2)])
     assert not clean.problem
     ask = Ask(FAULT_ID, QUESTIONS["read_5xx"], clean.calls[0])
-    faulted = read_faulted(view("faulted", FAULTED, *row.events), ask, clean)
+    faulted = read_faulted(view(FAULTED, *row.events), ask, clean)
     assert faulted.status != "unknown", faulted.why
     return [(each.rule, each.severity, each.text) for each in faulted.seen]
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.experiments.test_compare import SavedRuns
 from tests.experiments.test_run_experiment import planned
+from tests.report.page.recorded import doubled_order
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
 from wirefault.core.errors import InputError
@@ -81,3 +82,32 @@ def test_recording_without_a_run_says_how_to_run_it(tmp_path: Path) -> None:
         InputError, match=rf"^{id} has no recorded run.*; wirefault run --resume {id} runs it$"
     ):
         recording_of(saved).arm(None)
+
+
+def test_every_json_names_events_as_show_takes_them(tmp_path: Path) -> None:
+    doubled_order(tmp_path / "logs")
+    lines = [("show", "run-b", "1"), ("report", "run-b"), ("runs", "verify", "run-b")]
+    printed = [CliRunner().invoke(main, [*words, "--json", "--out", str(tmp_path)]) for words in lines]
+    findings = [json.loads(each.stdout)["findings"] for each in printed]
+    evidence = [[id for finding in each for id in finding["evidence"]] for each in findings]
+    assert evidence[0] == evidence[1] == evidence[2] and "run-b/gateway-0:1" in evidence[0]
+    for event in dict.fromkeys(evidence[0]):
+        assert json.loads(show(tmp_path, event, "--json").stdout)["findings"] == findings[0]
+    verified = CliRunner().invoke(
+        main, ["runs", "verify", "run-b", "--event", "run-b/gateway-0:1", "--out", str(tmp_path)]
+    )
+    assert '"lose_reply"' in verified.stdout
+
+
+@pytest.mark.parametrize(
+    ("event", "problem"),
+    [
+        ("run-b/gateway-0:99", "the event gateway-0:99 of run-b is not in its history"),
+        ("run-b/agent-0:1", "the event agent-0:1 of run-b belongs to no episode"),
+        ("run-c/agent-0:1", "unknown run or experiment 'run-c'"),
+    ],
+)
+def test_event_without_episode_is_named(tmp_path: Path, event: str, problem: str) -> None:
+    doubled_order(tmp_path / "logs")
+    result = show(tmp_path, event)
+    assert result.exit_code == 64 and problem in " ".join(result.output.split())

@@ -238,8 +238,7 @@ def as_finding(seen: Finding, ask: Ask, episode: str) -> Finding:
     """Return it as a finding of a run, whose sentence names the call."""
     is_about_call = seen.text.startswith("it ") and not seen.text.startswith("it happened once")
     text = f"{ask.call.text} {seen.text[3:]}" if is_about_call else seen.text
-    evidence = tuple(id.rpartition("/")[2] for id in seen.evidence)
-    return structs.replace(seen, text=text, episode=episode, evidence=evidence)
+    return structs.replace(seen, text=text, episode=episode)
 
 
 def clean_key(number: int) -> str:

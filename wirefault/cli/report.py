@@ -295,19 +295,21 @@ def _show_report(
 def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json: bool) -> None:
     """Check that a run's history is unaltered, and score it again.
 
-    Findings name the events that prove them: gateway-0:17 is line 17 of gateway-0.jsonl. The exit code is 2
-    if a history was altered (then nothing is scored), or if its score differs from the recorded one;
-    otherwise it is the verdict's. Without a hypothesis it is 0, whatever was found: wirefault report ends
-    by that.
+    Findings name the events that prove them: RUN/gateway-0:17 is line 17 of the run's gateway-0.jsonl. The
+    exit code is 2 if a history was altered (then nothing is scored), or if its score differs from the
+    recorded one; otherwise it is the verdict's. Without a hypothesis it is 0, whatever was found: wirefault
+    report ends by that.
     """
     logs, name = logs_in(environ_below(out)), resolved_id(run, out)
     runs = run_ids_of(logs, name)
     if not runs and name not in saved_ids(logs):
         raise unknown_recording(logs, name)
     if name not in saved_ids(logs) or runs == [name] or event:
-        if event and runs != [name]:
-            raise InputError(f"--event: {name} is an experiment; name one of its runs: {', '.join(runs)}")
-        sys.exit(_verify_run(name, logs, prompts, as_json, event))
+        of_run, _, event = event.rpartition("/")
+        of_runs = [each for each in runs if each == of_run] if of_run else runs
+        if event and len(of_runs) != 1:
+            raise InputError(f"--event: name one of the runs of {name}: {', '.join(runs)}")
+        sys.exit(_verify_run(of_runs[0] if event else name, logs, prompts, as_json, event))
     require_unaltered(logs, name, as_json)
     begun = [run_id for run_id in runs if has_begun(logs, run_id)]
     different = [f"{run_id}: {text}" for run_id in begun for text in _differences(run_id, logs)]

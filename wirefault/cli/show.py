@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wirefault.history.judged_events import Finding
 
 _QUESTION = re.compile(r"q\d+(\.r\d)?")
+_EVENT = re.compile(r"(?P<run>[^/]+)/(?P<event>\w+-\d+:\d+)")
 
 
 @click.command("show", cls=Command, examples=("wirefault show latest", "wirefault show latest 3 --full"))
@@ -37,9 +38,11 @@ def show_command(
 
     EPISODE is its key, the number that the run printed, or else its place from 1; without one all episodes
     are listed. A question can come alone: wirefault show q07 is q07 of the newest audit, but for dry runs.
+    So can an event as findings name their evidence, RUN/gateway-0:17: it shows that event's episode.
     """
     from wirefault.audit.options import is_audit
     from wirefault.audit.result import findings_if_audit
+    from wirefault.experiments.evidence import owner_of
     from wirefault.experiments.index import early_word, listed_run
     from wirefault.judging.ending import CAN_RESUME, run_word
     from wirefault.judging.judge import judge_episode
@@ -56,8 +59,13 @@ def show_command(
         if audit is None:
             raise InputError(f"{run}: no audit there: name the run, too: wirefault show RUN {run}")
         run, episode = audit, run
-    recording = recording_named(run, out)
-    recorded, evidence = recording.arm(arm), recording.evidence
+    if (named := _EVENT.fullmatch(run)) and episode is None:
+        recording = recording_named(owner_of(logs_in(environ_below(out)), named["run"]) or named["run"], out)
+        recorded, episode = recording.of_event(named["run"], named["event"])
+    else:
+        recording = recording_named(run, out)
+        recorded = recording.arm(arm)
+    evidence = recording.evidence
     if episode is None:
         _list_episodes(recorded, _findings_of(recording, recorded), as_json=as_json)
         saved, word = recording.experiment, early_word(recorded.logs, recording.id)

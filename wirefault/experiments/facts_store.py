@@ -37,12 +37,12 @@ from wirefault.history.judged_events import (
     FaultRecord,
     Finding,
 )
-from wirefault.history.reader import GrowingRun, HistoryError, read_run, with_ids
+from wirefault.history.reader import GrowingRun, HistoryError, read_run
 from wirefault.history.writer import MAX_HISTORY_BYTES
 from wirefault.judging.findings.conduct import conduct_in
 from wirefault.judging.findings.retries import SENT_AGAIN, kept_retry_after
 from wirefault.judging.findings.writes import WRITE_REPEATED
-from wirefault.judging.judge import RunJudgement, judge_identified
+from wirefault.judging.judge import RunJudgement, judge_run
 from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.reproducible import what_decides
 from wirefault.judging.trace import EpisodeTrace
@@ -101,7 +101,7 @@ class FactsStore:
         if judgement is None or known != state:
             growing = self._growing.get(run_id)
             events = growing.events() if growing else read_run(self._logs, run_id)
-            judgement = judged_run(run_id, events)
+            judgement = judge_run(events)
             with self._remembering:
                 remembered = sum(len(each.episodes) for _, each in self._judgements.values())
                 if remembered < (_MAX_SHOWN_EPISODES if self.keeps_judgements else _MAX_EPISODES):
@@ -170,7 +170,7 @@ def facts_of(
 
     Raises ``ValueError`` without its beginning.
     """
-    return facts_in(run_id, judged_run(run_id, events), entries, runs_code)
+    return facts_in(run_id, judge_run(events), entries, runs_code)
 
 
 def facts_in(
@@ -205,10 +205,6 @@ def facts_in(
         toxics_left=finished.toxics_left if finished else None,
         decided_by=tuple(what_decides(judgement)),
     )
-
-
-def judged_run(run_id: str, events: Sequence[Event]) -> RunJudgement:
-    return judge_identified([(f"{run_id}/{id}", event) for id, event in with_ids(events)])
 
 
 def _facts(

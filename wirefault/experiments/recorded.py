@@ -21,7 +21,7 @@ from wirefault.experiments.saved import SavedExperiment, load_saved
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event
 from wirefault.history.judged_events import Finding
 from wirefault.history.logs import strip_control
-from wirefault.history.reader import HistoryError, read_run
+from wirefault.history.reader import HistoryError, read_run, with_ids
 from wirefault.judging.judge import ByControl, RunJudgement, judge_run
 from wirefault.judging.summary import Summary, summary_of
 from wirefault.wiring.prompts import Prompt
@@ -189,6 +189,18 @@ class Recording:
             again = self.experiment.resume_command
             raise InputError(f"{self.id} has no recorded run, it was stopped early; {again} runs it")
         raise InputError(f"{self.id} has several arms, name one by --arm: {', '.join(self.arms)}")
+
+    def of_event(self, run_id: str, event: str) -> tuple[RecordedArm, str]:
+        """Return arm and episode of an event, which evidence names ``RUN/EVENT``. Raises ``InputError``."""
+        arm = next((arm for arm in self.arms.values() if run_id in arm.run_ids), None)
+        if arm is None:
+            raise InputError(f"{self.id} has no run {run_id!r}")
+        named = dict(with_ids(_events_of(arm.logs, run_id)))
+        episode = getattr(named.get(event), "episode", None)
+        if not episode:
+            problem = "belongs to no episode" if event in named else "is not in its history"
+            raise InputError(f"the event {event} of {run_id} {problem}")
+        return arm, episode
 
     @property
     def default_arm(self) -> RecordedArm | None:

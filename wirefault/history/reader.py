@@ -333,8 +333,15 @@ class GrowingRun:
                 self._identified += self._tails.setdefault(path.name, Tail(path)).read_with_ids()
 
 
+def with_run_ids(events: Iterable[Event]) -> list[tuple[str, Event]]:
+    """Return each event of a run with the run's name and its id, ``RUN/gateway-0:17``, as ``with_ids``."""
+    events = list(events)
+    started = next((event for event in reversed(events) if isinstance(event, RunStarted)), None)
+    return [(f"{started.run_id}/{id}" if started else id, event) for id, event in with_ids(events)]
+
+
 def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
-    """Return each event of a one-lane run with its id.
+    """Return each event of a one-lane run with its id, which is its file and line.
 
     The events of one file must be in written order without a gap; files may come in any order.
     """

@@ -18,7 +18,7 @@ from msgspec import structs
 from wirefault.core.interrupts import is_interruption
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, Exchange, RunFinished, RunStarted
 from wirefault.history.judged_events import SEVERITIES, FaultRecord, Finding
-from wirefault.history.reader import with_ids
+from wirefault.history.reader import with_run_ids
 from wirefault.judging.account import RunAccount, account
 from wirefault.judging.evidence.gather import faulted_exchanges, gather
 from wirefault.judging.findings.outcomes import outcome_finding, with_outcome
@@ -129,7 +129,7 @@ def judge_run(events: Iterable[Event], judged: Mapping[str, EpisodeJudged] | Non
     ``judged``: the judgements to take, all others are made again; by default those that a completed run
     recorded.
     """
-    return judge_identified(list(with_ids(events)), judged)
+    return judge_identified(with_run_ids(events), judged)
 
 
 def judge_identified(
@@ -178,7 +178,9 @@ def recorded_judgements(identified: Sequence[tuple[str, Event]]) -> dict[str, Ep
 
 def judge_episode(events: Iterable[Event], episode: str, control: ByControl | None = None) -> JudgedEpisode:
     """Judge one episode among all events of its run. Raises ``ValueError`` if it is missing."""
-    alone = [(id, event) for id, event in with_ids(events) if getattr(event, "episode", episode) == episode]
+    alone = [
+        (id, event) for id, event in with_run_ids(events) if getattr(event, "episode", episode) == episode
+    ]
     run = judge_identified(alone).by_control({episode: control} if control else {})
     if not run.episodes:
         raise ValueError(f"episode {episode} is not in this history")
