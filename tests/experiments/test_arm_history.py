@@ -14,7 +14,7 @@ from wirefault.experiments.arms import ArmFacts, read_arm
 from wirefault.history.events import EpisodeJudged, EpisodeStarted, Event, RunFinished
 from wirefault.history.judged_events import Finding
 from wirefault.judging.judge import recorded_judgements
-from wirefault.judging.summary import summarise
+from wirefault.judging.summary import summarise, summary_of
 
 
 def test_verdicts_of_killed_run_are_kept(tmp_path: Path) -> None:
@@ -90,3 +90,14 @@ def test_recorded_evidence_has_the_name_of_its_run(tmp_path: Path) -> None:
 
 def test_one_episode_is_not_plural() -> None:
     assert ArmFacts(1, [], ("it was killed",)).failure == "1 episode did not complete: it was killed"
+
+
+def test_duration_leaves_out_the_pause_before_it_was_resumed(tmp_path: Path) -> None:
+    """A killed run lasted until its last event; runs side by side count once."""
+    runs = {"a": (100.0, 110.0), "a.2": (5000.0, 5004.0), "a.3": (5001.0, 5007.0)}
+    for run_id, (start, end) in runs.items():
+        *events, judged = episode_events(run_id)
+        ends = [replace(judged, t=end), *([] if run_id == "a" else [replace(run_finished(), t=end)])]
+        write(tmp_path, run_id, [replace(run_started(1), t=start), *events, *ends])
+    history = read_arm(tmp_path, list(runs), 3)
+    assert summary_of(history.judged()).duration_s == 17.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,7 +30,7 @@ from wirefault.history.events import (
     RunSealed,
     RunStarted,
 )
-from wirefault.history.reader import HistoryError, read_history, with_ids
+from wirefault.history.reader import HistoryError, moment_of, read_history, with_ids
 from wirefault.judging.judge import RunJudgement, judge_identified
 from wirefault.judging.rates import UncheckedClaims, unchecked_claims
 from wirefault.judging.summary import counted, failure_of_all
@@ -153,12 +154,13 @@ _OF_RUNS = (RunStarted, RunFinished, RunSealed, Note)
 class ArmHistory:
     """``identified`` reads like the history of one run, each event with its id and its run's name; empty
     without any. ``problems`` says why episodes did not complete. ``source`` is the run that each episode is
-    shown by.
+    shown by. ``seconds``: how long the runs took, without the pauses between them.
     """
 
     identified: Sequence[tuple[str, Event]]
     problems: tuple[str, ...]
     source: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
 
     @cached_property
     def events(self) -> list[Event]:
@@ -166,7 +168,8 @@ class ArmHistory:
 
     def judged(self, known: Mapping[str, EpisodeJudged] | None = None) -> RunJudgement:
         """Judge all runs as one; ``known`` as for ``judge_run``. Raises ``ValueError`` without an event."""
-        return judge_identified(self.identified, known)
+        judged = judge_identified(self.identified, known)
+        return replace(judged, seconds=None if judged.finished is None else self.seconds)
 
 
 def read_arm(
@@ -208,7 +211,18 @@ def read_arm(
     begin = "", structs.replace(started, prompts=planned)
     # without its end an episode is judged as killed
     ending = [] if None in reasons else [("", whole)]
-    return ArmHistory([begin, *of_episodes, *ending], () if done else tuple(problems), source)
+    shown = () if done else tuple(problems)
+    return ArmHistory([begin, *of_episodes, *ending], shown, source, _seconds(runs.values()))
+
+
+def _seconds(runs: Iterable[Sequence[Event]]) -> float:
+    """Return how long any of the runs lasted; a killed one lasted until its last event."""
+    begun = ((started.t, max(map(moment_of, run))) for run in runs for started in _of_kind(run, RunStarted))
+    seconds, ended = 0.0, -math.inf
+    for start, end in sorted(begun):
+        seconds += max(end - max(start, ended), 0.0)
+        ended = max(end, ended)
+    return seconds
 
 
 def _names(end: RunFinished, name: NeverCalled) -> bool:

@@ -26,6 +26,7 @@ from wirefault.core.files import open_shared, read_shared, read_shared_tail
 from wirefault.dialects.mcp import MCP
 from wirefault.history.events import (
     AttemptArmed,
+    AttemptEnded,
     BudgetSpent,
     BudgetUnknown,
     BudgetWarned,
@@ -37,8 +38,10 @@ from wirefault.history.events import (
     InterceptionFailed,
     LateRequest,
     LinkOpened,
+    RunSealed,
     RunStarted,
     SealedFile,
+    ToolTry,
     ToxicsChanged,
     WentPastLab,
     WorldRead,
@@ -348,6 +351,15 @@ def with_ids(events: Iterable[Event]) -> Iterator[tuple[str, Event]]:
     events = list(events)
     ids = EventIds(next((event.lane for event in events if isinstance(event, RunStarted)), 0))
     return ((ids.next(event), event) for event in events)
+
+
+def moment_of(event: Event) -> float:
+    """Return when the event ended, in seconds since the epoch; the seal has no time."""
+    if isinstance(event, RunSealed):
+        return 0.0
+    if isinstance(event, Exchange):
+        return event.start + event.ms / 1000
+    return event.end if isinstance(event, ToolTry | AttemptEnded) else event.t
 
 
 def bare_id(id: str) -> str:

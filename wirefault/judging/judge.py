@@ -77,6 +77,7 @@ class RunJudgement:
     stray: int = 0  # requests that belong to no episode of the run
     differences: list[str] = field(default_factory=list)  # of episodes judged again, to the recorded verdicts
     control: Mapping[str, ByControl] = field(default_factory=dict)  # by episode; empty without a control
+    seconds: float | None = None  # that it ran, without the pauses before it was resumed; None without an end
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -163,6 +164,7 @@ def judge_identified(
             if (before := recorded.get(each.episode, each)) is not each
             for difference in _differences(each, before)
         ],
+        seconds=finished.t - started.t if finished else None,
     )
 
 

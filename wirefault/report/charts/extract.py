@@ -20,12 +20,10 @@ from wirefault.history.events import (
     Event,
     Exchange,
     RunFinished,
-    RunSealed,
     RunStarted,
-    ToolTry,
 )
 from wirefault.history.judged_events import FaultRecord, TryEvidence
-from wirefault.history.reader import LIVE, HistoryError, read_file, read_history
+from wirefault.history.reader import LIVE, HistoryError, moment_of, read_file, read_history
 from wirefault.judging.evidence.gather import gather, unexplained
 from wirefault.judging.evidence.toxics import ToxicTimes
 from wirefault.judging.judge import ByControl
@@ -47,7 +45,7 @@ def run_data(events: Sequence[Event], control: Mapping[str, ByControl] | None = 
     begins = sorted(_all(events, RunStarted), key=lambda event: event.t)
     if not begins:
         raise HistoryError("no run_started in this history: is the agent's file missing?")
-    begin, end = begins[0], max(_moment(event) for event in events)
+    begin, end = begins[0], max(moment_of(event) for event in events)
     episodes = {trace.episode: trace for trace in traces(events) if trace.all(EpisodeStarted)}
     tries = {name: list(_tries(trace, begin.t)) for name, trace in episodes.items()}
     every = [tried for group in tries.values() for tried in group]
@@ -73,15 +71,6 @@ def run_data(events: Sequence[Event], control: Mapping[str, ByControl] | None = 
 
 def _all(events: Iterable[Event], kind: type[_E]) -> list[_E]:
     return [event for event in events if isinstance(event, kind)]
-
-
-def _moment(event: Event) -> float:
-    """Return when the event ended, in seconds since the epoch; the seal has no time."""
-    if isinstance(event, RunSealed):
-        return 0.0
-    if isinstance(event, Exchange):
-        return event.start + event.ms / 1000
-    return event.end if isinstance(event, (ToolTry, AttemptEnded)) else event.t
 
 
 def _unfinished(events: Sequence[Event]) -> str | None:
