@@ -276,7 +276,7 @@ CASES = [
         error_prob,
         0.5,
         {"method": {"settings": {"error_prob": 2}}},
-        "ERROR_PROB",
+        "method.settings.error_prob: 2: ",
     ),
     Case(
         "method.budgets",

@@ -39,12 +39,15 @@ def problem_of(folder: Path, text: str) -> str:
         ("title: Lost replies\n", "", "title is missing"),
         ("title:", "titel:", "exp.yaml:1: titel: no such key; did you mean 'title'?"),
         ("  faults:", "  fautls:", "exp.yaml:5: method.fautls: no such key; did you mean 'faults'?"),
-        ("lost-replies", "lost-reply", "exp.yaml:4: method: FAULTS: unknown fault set 'lost-reply'"),
+        ("lost-replies", "lost-reply", "exp.yaml:5: method.faults: unknown fault set 'lost-reply'"),
         ("success_rate >=", "sucess_rate >=", "exp.yaml:7: hypothesis[1]: 'sucess_rate >= 0.9': sucess_rate"),
         ("success_rate >= 0.9", "success_rate", "'success_rate' has no comparison"),
         ("seed: 3", "settings: {modle: x}", "modle is not a setting; did you mean 'model'?"),
         ("seed: 3", "settings: {seed: 3}", "seed has a separate key, outside `settings`"),
-        ("seed: 3", "settings: {attempt_time: -1}", "ATTEMPT_TIME"),
+        ("seed: 3", "settings: {attempt_time: -1}", "exp.yaml:3: settings.attempt_time: -1: Input should be"),
+        ("seed: 3", "settings:\n  model: compatible", "exp.yaml:4: settings.model: MODEL=compatible needs"),
+        ("seed: 3", "baseline:\n  settings: {persona: no}", "exp.yaml:4: baseline.settings.persona: "),
+        ("  faults:", "  settings:\n    persona: no\n  faults:", "exp.yaml:6: method.settings.persona: "),
         ("seed: 3", "settings: {attempt_time: true}", "exp.yaml:3: settings"),
         ("seed: 3", "repeats: 0", "exp.yaml:3: repeats: Input should be greater than or equal to 1, not 0"),
         ("seed: 3", "prompts: nowhere.json", "exp.yaml:3: prompts: missing file"),
@@ -70,6 +73,13 @@ def test_invalid_file_is_one_line(tmp_path: Path, good: str, bad: str, message: 
     text = GOOD.replace(good, bad) if not bad.startswith("- ") else bad
     problem = problem_of(tmp_path, text)
     assert message in problem and "\n" not in problem
+
+
+def test_invalid_setting_of_the_environment_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    (tmp_path / "exp.yaml").write_text(GOOD)
+    environ = {"LOGS_DIR": str(tmp_path), "ATTEMPT_TIME": "-1"}
+    with pytest.raises(InputError, match=r"^environment: ATTEMPT_TIME='-1': Input should be"):
+        plan_experiment(load_experiment(tmp_path / "exp.yaml"), environ)
 
 
 def test_invalid_prompt_is_error(tmp_path: Path) -> None:

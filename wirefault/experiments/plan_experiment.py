@@ -39,7 +39,7 @@ from wirefault.experiments.sequential import DEFAULT_CAP, sequential_claims, why
 from wirefault.faults.sets.conditions import Only
 from wirefault.faults.sets.presets import find_set, read_canonical
 from wirefault.settings.budgets import Budgets
-from wirefault.settings.configuration import Configuration, load_configuration
+from wirefault.settings.configuration import COMMAND_LINE, Configuration, load_configuration
 from wirefault.settings.settings import Settings, SettingsError
 from wirefault.wiring.prompts import Prompt, Prompts
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
@@ -170,7 +170,20 @@ def _configured(
     try:
         return load_configuration(environ, settings, wiring)
     except SettingsError as error:
-        raise source_file.file.error(place, str(error).removeprefix("command line: ")) from None
+        keys = ("settings", error.setting), (error.setting,)
+        places = [(*start, *key) for start in (place, ()) for key in keys]
+        named = next((each for each in places if _has(source_file.file.data, each)), None)
+        if error.source != COMMAND_LINE and (error.source or named is None):
+            raise  # another file has it, or the environment
+        raise source_file.file.error(named or place, error.problem) from None
+
+
+def _has(data: Any, place: Sequence[str]) -> bool:
+    for key in place:
+        if not isinstance(data, Mapping) or key not in data:
+            return False
+        data = data[key]
+    return True
 
 
 def _passes(source_file: ExperimentFile, prompts: int) -> int:

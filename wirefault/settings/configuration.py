@@ -40,6 +40,7 @@ from wirefault.wiring.wiring import Wiring, dumped_wiring, lab_wiring
 NO_CHANCES: Mapping[str, str] = {"toxic_prob": "0", "error_prob": "0"}
 
 
+COMMAND_LINE = "command line"
 _LAB_FILES = ("MOVIES_FILE", "PLAYBOOKS")
 
 
@@ -96,7 +97,7 @@ def load_configuration(
     if movies and not merged.get("MOVIES_FILE"):
         merged["MOVIES_FILE"] = str(movies)
     sources = [
-        Source("command line", command_line or {}),
+        Source(COMMAND_LINE, command_line or {}),
         Source("launcher", decided or {}),
         from_environment(environ) if from_surroundings else Source("environment", {}),
         dotenv,
@@ -158,7 +159,8 @@ def _check_kills(settings: Settings, wiring: Wiring) -> None:
     if killing:
         raise SettingsError(
             f"FAULTS: {killing} kills the subject, and {why}: use `wirefault run` with a wiring whose"
-            " `subject:` has `command` or `service`, or `http` with `kill` and `resume`"
+            " `subject:` has `command` or `service`, or `http` with `kill` and `resume`",
+            setting="faults",
         )
 
 
@@ -172,7 +174,8 @@ def _check_price(settings: Settings) -> None:
     unpriced = settings.model == "scripted" and settings.model_name not in load_prices(settings.prices)
     if budgets is not None and budgets.counts_cost and unpriced:
         raise SettingsError(
-            f"BUDGETS: a budget of cost needs the model's price; add {settings.model_name} to PRICES"
+            f"BUDGETS: a budget of cost needs the model's price; add {settings.model_name} to PRICES",
+            setting="budgets",
         )
 
 

@@ -26,6 +26,11 @@ Seconds = Annotated[float, Field(gt=0, le=600)]
 class SettingsError(InputError):
     """An invalid setting; the message says which, in which source, and what would be valid."""
 
+    def __init__(self, message: str, source: str = "", setting: str = "", problem: str = "") -> None:
+        """Make the error about a ``setting`` of that ``source``; ``problem``: the message without both."""
+        super().__init__(message)
+        self.source, self.setting, self.problem = source, setting, problem or message
+
 
 class Settings(BaseModel):
     """Configuration of a run. It holds no secrets, because the run's row and the logs contain all of it."""

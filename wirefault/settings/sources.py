@@ -79,24 +79,26 @@ def merge_sources(sources: Iterable[Source], links: Links | None = None) -> Sett
     for source in sources:
         for key, value in source.values.items():
             if key not in NAMES:
-                raise SettingsError(f"{source.where}: unknown setting {key}{nearest(key, NAMES)}")
+                problem = f"unknown setting {key}{nearest(key, NAMES)}"
+                raise SettingsError(f"{source.where}: {problem}", source.where, key, problem)
             if key not in merged and value is not None:
                 merged[key], origin[key] = value, source.where
     if isinstance(merged.get("faults"), str):
         merged["faults"] = _fault_set_in_full(merged["faults"], origin["faults"], links)
     for name, in_full in (("prices", prices_in_full), ("budgets", budgets_in_full)):
         if isinstance(merged.get(name), str):
-            merged[name] = _file_in_full(in_full, merged[name], f"{origin[name]}: {name.upper()}")
+            merged[name] = _file_in_full(in_full, merged[name], origin[name], name)
     merged.setdefault("seed", secrets.randbelow(2**31))
     merged.setdefault("model", "compatible" if merged.get("model_base_url") else "scripted")
     settings = _validate(merged, origin, links)
     budgets = load_budgets(settings.budgets)
     if budgets is not None and budgets.counts_cost and not settings.prices:
-        raise SettingsError(
-            f"{origin['budgets']}: BUDGETS: a budget of cost needs PRICES, the file of what the models cost"
-        )
+        problem = "a budget of cost needs PRICES, the file of what the models cost"
+        where = origin["budgets"]
+        raise SettingsError(f"{where}: BUDGETS: {problem}", where, "budgets", problem)
     if settings.model == "compatible" and not settings.model_base_url:
-        raise SettingsError("MODEL=compatible needs MODEL_BASE_URL, the address of the model's server")
+        problem = "MODEL=compatible needs MODEL_BASE_URL, the address of the model's server"
+        raise SettingsError(problem, setting="model")
     return settings
 
 
@@ -111,17 +113,18 @@ def _fault_set_in_full(text: str, where: str, links: Links | None) -> str:
     try:
         return find_set(text, links).dump()
     except FaultSetError as error:
-        raise SettingsError(f"{where}: FAULTS: {error}") from None
+        raise SettingsError(f"{where}: FAULTS: {error}", where, "faults", str(error)) from None
 
 
-def _file_in_full(in_full: Callable[[str], str], text: str, where: str) -> str:
+def _file_in_full(in_full: Callable[[str], str], text: str, where: str, name: str) -> str:
     """Return the canonical text of the file of that name, or of a text."""
     try:
         return in_full(text)
     except OSError as error:
-        raise SettingsError(f"{where}: {text[:80]}: cannot be read: {error.strerror}") from None
+        problem = f"{text[:80]}: cannot be read: {error.strerror}"
     except ValueError as error:
-        raise SettingsError(f"{where}: {error}") from None
+        problem = str(error)
+    raise SettingsError(f"{where}: {name.upper()}: {problem}", where, name, problem)
 
 
 def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links | None) -> Settings:
@@ -132,7 +135,9 @@ def _validate(merged: Mapping[str, Any], origin: Mapping[str, str], links: Links
         key = str(first["loc"][0]) if first["loc"] else "?"
         reason = first["msg"].removeprefix("Value error, ")
         where = origin.get(key, "settings")
-        raise SettingsError(f"{where}: {key.upper()}={_printable(merged.get(key))}: {reason}") from None
+        value = _printable(merged.get(key))
+        message = f"{where}: {key.upper()}={value}: {reason}"
+        raise SettingsError(message, where, key, f"{value}: {reason}") from None
 
 
 def _printable(value: object) -> str:
