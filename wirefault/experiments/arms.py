@@ -211,8 +211,8 @@ def read_arm(
     begin = "", structs.replace(started, prompts=planned)
     # without its end an episode is judged as killed
     ending = [] if None in reasons else [("", whole)]
-    shown = () if done else tuple(problems)
-    return ArmHistory([begin, *of_episodes, *ending], shown, source, _seconds(runs.values()))
+    reasons_left = () if done else tuple(problems)
+    return ArmHistory([begin, *of_episodes, *ending], reasons_left, source, _seconds(runs.values()))
 
 
 def _seconds(runs: Iterable[Sequence[Event]]) -> float:
