@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from flask import Flask, request
+from flask import Flask, Response, request
 
 from tests.examples.serving import served
 
@@ -41,7 +41,7 @@ def _model() -> Flask:
     answers = itertools.count()
 
     @app.post("/v1/chat/completions")
-    def complete() -> dict[str, Any]:
+    def complete() -> dict[str, Any] | Response:
         results = [message for message in request.get_json()["messages"] if message["role"] == "tool"]
         message: dict[str, Any] = {"role": "assistant", "content": None}
         if len(results) < len(STEPS):
@@ -52,7 +52,10 @@ def _model() -> Flask:
             message["content"] = "Sorry, the order failed."
         else:
             message["content"] = f"Your order is placed: {results[-1]['content']}"
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        reason = "tool_calls" if "tool_calls" in message else "stop"
+        if request.get_json().get("stream"):
+            return Response(_events(message, reason), content_type="text/event-stream")
+        choice = {"index": 0, "message": message, "finish_reason": reason}
         usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
         return {
             "id": "1",
@@ -64,6 +67,24 @@ def _model() -> Flask:
         }
 
     return app
+
+
+def _events(message: dict[str, Any], reason: str) -> Iterator[str]:
+    """The answer as an event stream: a word an event, then the calls, then the end."""
+    calls = [{"index": at, **call} for at, call in enumerate(message.get("tool_calls", ()))]
+    deltas: list[dict[str, Any]] = [{"content": f"{word} "} for word in message["content"].split(" ")]
+    deltas += [{"tool_calls": calls}] if calls else []
+    for delta, ended in [*((delta, None) for delta in deltas), ({}, reason)]:
+        choice = {"index": 0, "delta": delta, "finish_reason": ended}
+        chunk = {
+            "id": "1",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": "m",
+            "choices": [choice],
+        }
+        yield f"data: {json.dumps(chunk)}\n\n"
+    yield "data: [DONE]\n\n"
 
 
 def _shop(servers: Servers) -> Flask:

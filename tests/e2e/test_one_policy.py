@@ -22,7 +22,7 @@ from flask import Flask, Response, request
 from tests.cli_process import CliProcess
 from tests.commands import wirefault
 from tests.lab.demos import environ_in, processes
-from tests.support import until
+from tests.support import share, until
 from tests.upstream import serving
 from wirefault.cli.recorded import recording_named
 from wirefault.experiments.index import ListedRun, ids_by_age, listed_run, saved_ids
@@ -358,13 +358,36 @@ Findings = dict[str, list[tuple[str, str, str]]]
 IDS = {f"e{number}": name for number, name in enumerate(EVENTS)}
 # A wiring whose links have variables has no tap, and what does not use these is not watched.
 WITHOUT_WIRING = "the lab bypassed"
-WATCHED = {id: name for id, name in IDS.items() if name != WITHOUT_WIRING and EVENTS[name].expect is None}
-FAULTS = [
-    {**event.fault, "id": id, "only": {**event.fault.get("only", {}), "episodes": [id]}}
-    for id, event in zip(IDS, EVENTS.values(), strict=True)
-    if id in WATCHED
-]
-PROMPTS = [{"id": id, "prompt": EVENTS[name].behaviour} for id, name in WATCHED.items()]
+WIRED = {id: name for id, name in IDS.items() if name != WITHOUT_WIRING}
+WATCHED = {id: name for id, name in WIRED.items() if EVENTS[name].expect is None}
+# one event for each ending of a command and each word
+ENDINGS = (
+    "a write replayed after a lost reply",
+    "an honest failure",
+    "a false claim, by an oracle",
+    "Retry-After ignored",
+    "a refused request retried",
+    "a crash",
+    WITHOUT_WIRING,
+    "no fault met",
+)
+
+
+def faults_of(events: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The fault of each event, met in its episode alone."""
+    faults = ((id, EVENTS[name].fault) for id, name in events.items())
+    return [{**fault, "id": id, "only": {**fault.get("only", {}), "episodes": [id]}} for id, fault in faults]
+
+
+def prompts_of(events: Mapping[str, str]) -> list[dict[str, Any]]:
+    entries = ((id, EVENTS[name]) for id, name in events.items())
+    return [
+        {"id": id, "prompt": event.behaviour, **({"expect": event.expect} if event.expect else {})}
+        for id, event in entries
+    ]
+
+
+FAULTS, PROMPTS = faults_of(WATCHED), prompts_of(WATCHED)
 
 
 def prepared(folder: Path, url: str) -> None:
@@ -389,7 +412,33 @@ def judged(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
     return [(row["severity"], row["rule"], plain(row["text"])) for row in rows]
 
 
-# a run for each event: `exec`, `run` of a wiring, and what reads the recording of `exec` or repeats it
+# all events in one recording without a control: `exec`, `run` of a wiring, and what repeats `exec`
+
+
+def test_exec_again_and_run_judge_alike(tmp_path: Path, shop: str) -> None:
+    prepared(tmp_path, shop)
+    (tmp_path / "prompts.json").write_text(json.dumps(prompts_of(WIRED)))
+    (tmp_path / "faults.json").write_text(json.dumps({"faults": faults_of(WIRED)}))
+    how = ("--prompts", "prompts.json", "--faults", "faults.json", "--json")
+    agent = (sys.executable, "shopper.py", "{prompt}")
+    ended = wirefault(
+        tmp_path, environ_in(tmp_path), "exec", "--tap", "proxy", *how, "out.json", "--", *agent
+    )
+    code, again = by_again(tmp_path)
+    ran = wirefault(tmp_path, environ_in(tmp_path), "run", "wirefault.yaml", *how, "--no-charts")
+    assert (ended.returncode, code, ran.returncode) == (1, 1, 1)
+    executed = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    for command, summary in {"exec": executed, "again": again, "run": json.loads(ran.stdout)}.items():
+        findings: Findings = {id: [] for id in WIRED}
+        for row in summary["findings"]:
+            findings[row["episode"]] += judged([row])
+        for id, name in WIRED.items():
+            event = EVENTS[name]
+            expected = [] if event.control or not event.rule else [event.finding]
+            assert findings[id] == expected, (command, name)
+
+
+# a run for an event of each ending, and what reads the recording of `exec`
 
 
 def prompted(folder: Path, event: Event) -> tuple[str, ...]:
@@ -421,8 +470,8 @@ def by_again(folder: Path) -> tuple[int, Any]:
     return done.returncode, json.loads(scored.stdout)
 
 
-@pytest.mark.parametrize("name", EVENTS)
-def test_exec_run_again_and_report_judge_alike(tmp_path: Path, shop: str, name: str) -> None:
+@pytest.mark.parametrize("name", [name for number, name in enumerate(ENDINGS) if share(number)])
+def test_exec_run_again_and_report_end_alike(tmp_path: Path, shop: str, name: str) -> None:
     event = EVENTS[name]
     prepared(tmp_path, shop)
     expected = [] if event.control or not event.rule else [event.finding]
@@ -552,7 +601,8 @@ def test_experiments_judge_alike(tmp_path: Path, shop: str, run: Callable[[Path]
 
 def test_run_prints_the_result_of_its_report_with_the_harm_first(tmp_path: Path, shop: str) -> None:
     prepared(tmp_path, shop)
-    plan = {"title": "one", "wiring": "wirefault.yaml", "prompts": [{"id": "one", "prompt": "replayed"}]}
+    prompts = [{"id": "one", "prompt": "replayed"}]
+    plan: dict[str, Any] = {"title": "one", "wiring": "wirefault.yaml", "prompts": prompts}
     plan |= {"method": {"faults": {"faults": [LOST]}}, "hypothesis": ["no crash"]}
     (tmp_path / "one.yaml").write_text(json.dumps(plan))
     live = wirefault(tmp_path, environ_in(tmp_path), "run", "one.yaml")
@@ -567,8 +617,10 @@ def test_run_prints_the_result_of_its_report_with_the_harm_first(tmp_path: Path,
 
 # the same by the audit, which makes the event by its own questions
 
+QUESTIONED = [name for name, event in EVENTS.items() if event.question]
 
-@pytest.mark.parametrize("name", [name for name, event in EVENTS.items() if event.question])
+
+@pytest.mark.parametrize("name", [name for number, name in enumerate(QUESTIONED) if share(number)])
 def test_audit_judges_alike(tmp_path: Path, shop: str, name: str) -> None:
     event = EVENTS[name]
     prepared(tmp_path, shop)
