@@ -89,8 +89,8 @@ def test_every_command_names_the_same_findings(tmp_path: Path, servers: Servers,
     environ["PATH"] = (
         f"{Path(sys.executable).parent}{os.pathsep}{environ['PATH']}"  # of the server over a pipe
     )
-    asked = [word for name in QUESTIONS for word in ("--ask", name)]
-    words = ["audit", "--json", "audit.json", "--keep", *asked, "--", *agent]
+    questions = [word for name in QUESTIONS for word in ("--ask", name)]
+    words = ["audit", "--json", "audit.json", "--keep", *questions, "--", *agent]
     printed = wirefault(tmp_path, environ, *words)
     audit = json.loads((tmp_path / "audit.json").read_text("utf-8"))
     unknown = {each["id"]: each["why"] for each in audit["answers"] if each["status"] == "unknown"}
