@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.judging.oracle.histories import episode, judge_episode
 from tests.support import replace
-from wirefault.history.events import AttemptHealed, Event, RunFinished, RunSealed
+from wirefault.history.events import AttemptHealed, Event, RunFinished, RunSealed, RunStarted
 from wirefault.history.writer import Writer, history_file
 
 
@@ -22,7 +22,7 @@ def write(logs: Path, run_id: str, events: Sequence[Event]) -> None:
     path.parent.mkdir(parents=True)
     writer = Writer(path)
     for event in events:
-        writer.write(event)
+        writer.write(replace(event, run_id=run_id) if isinstance(event, RunStarted) else event)
     if isinstance(events[-1], RunFinished):
         writer.write(RunSealed({}))
     writer.close()
