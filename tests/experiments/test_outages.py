@@ -68,7 +68,7 @@ def test_no_failure_is_unknown() -> None:
 
 def outages(*events: Any) -> list[tuple[str, float]]:
     [trace] = traces(run([*events, ended()]))
-    return [(outage.end, outage.seconds) for outage in outages_of(trace.requests, 108.0)]
+    return [(outage.end, outage.seconds) for outage in outages_of(trace, 108.0)]
 
 
 def test_each_failure_after_success_starts_outage() -> None:

@@ -10,13 +10,15 @@ from wirefault.judging.metrics import FaultInCall, Metrics, metrics_of
 
 
 def model(at: float, **more: Any) -> Exchange:
-    return exchange("model", start=at, dialect="openai_chat", **more)
+    asked: Exchange = exchange("model", start=at, dialect="openai_chat", **more)
+    return asked
 
 
 ASKED = '{"messages": [{"role": "user"}]}'
 FIRST = model(1.0, ms=30.0, tokens_in=10, tokens_out=2, first_token_ms=7.0, request_body=ASKED)
-CUT = model(2.0, ms=20.0, complete=(True, False), fault=fault_met("stream_cut"))
-AGAIN = model(3.0, ms=10.0, tokens_in=12, try_=2, first_token_ms=5.0, request_body="cut off")
+NO_JSON: dict[str, Any] = {"request_body": "cut off"}
+CUT = model(2.0, ms=20.0, complete=(True, False), fault=fault_met("stream_cut"), **NO_JSON)
+AGAIN = model(3.0, ms=10.0, tokens_in=12, first_token_ms=5.0, sdk_retry=1, call=2, **NO_JSON)
 SEARCH = exchange("search", start=2.5, ms=5.0, status=503)
 
 

@@ -12,6 +12,7 @@ from tests.support import replace
 from wirefault.cli.exec import _story
 from wirefault.experiments.logical_calls import logical_calls
 from wirefault.history.events import AttemptArmed, Exchange, FaultMet, RunStarted
+from wirefault.judging.metrics import Metrics
 from wirefault.judging.summary import summarise
 from wirefault.judging.trace import traces
 from wirefault.judging.usage import FirstTokens, calls_by_link, model_usage
@@ -105,6 +106,8 @@ def test_every_table_counts_retry_with_another_key_in_body():
     of_both, of_others = (traces([STARTED, first, second]) for second in (again, other))
     assert [link_figures(each)[0]["again"] for each in (of_both, of_others)] == [{"code": 1}, {}]
     assert [len(logical_calls(*each)) for each in (of_both, of_others)] == [1, 2]
+    assert [Metrics(*each).retries for each in (of_both, of_others)] == [1, 0]
+    assert [len(each.repeated) for [each] in (of_both, of_others)] == [1, 0]
 
 
 def test_refused_model_asked_with_another_prompt_is_retry():

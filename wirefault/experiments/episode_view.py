@@ -199,7 +199,7 @@ class EpisodeView:
     @cached_property
     def metrics(self) -> Metrics:
         """Calls, tokens, first token times, conversation, history and faults of the whole episode."""
-        return Metrics(self.trace.requests)
+        return Metrics(self.trace)
 
     @property
     def prompt(self) -> str:

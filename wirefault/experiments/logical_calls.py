@@ -7,8 +7,8 @@ tries of the SDK, the code, repeated steps and the model. A request after a succ
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -17,9 +17,9 @@ from wirefault.experiments.expression import Truth
 from wirefault.experiments.outages import operation_of
 from wirefault.judging.layers import LAYERS, Layer, layer_of
 from wirefault.judging.requests import Request
+from wirefault.judging.same import calls_in as tries_by_call
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import costs_of, may_have_unknown_tokens
-from wirefault.judging.writes import same_requests
 from wirefault.settings.budgets import Price
 
 
@@ -94,23 +94,7 @@ def logical_calls(trace: EpisodeTrace) -> tuple[LogicalCall, ...]:
 def _all_chains(trace: EpisodeTrace) -> list[Sequence[Request]]:
     if not any(request.failed for request in trace.requests):  # finding the same ones takes longer
         return [[request] for request in trace.requests]
-    groups: defaultdict[tuple[int, str, str], list[Request]] = defaultdict(list)
-    sames = same_requests(trace)
-    for request in trace.requests:
-        groups[request.attempt, request.link_name, sames[id(request)]].append(request)
-    return [chain for group in groups.values() for chain in _chains(group)]
-
-
-def _chains(group: Iterable[Request]) -> Iterator[Sequence[Request]]:
-    """The requests for one thing by logical call; those that were in progress at once are several calls."""
-    chains: list[list[Request]] = []
-    for request in group:
-        waiting = [c for c in chains if c[-1].failed and request.began_after(c[-1])]
-        if waiting:
-            max(waiting, key=lambda chain: chain[-1].end).append(request)
-        else:
-            chains.append([request])
-    return iter(chains)
+    return list(tries_by_call(trace.rows))
 
 
 def _call(chain: Sequence[Request]) -> LogicalCall:

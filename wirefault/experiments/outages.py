@@ -58,7 +58,7 @@ def outages_in(traces: Iterable[EpisodeTrace]) -> Mapping[str, EpisodeOutages]:
 def _trace_outages(trace: EpisodeTrace) -> EpisodeOutages:
     if not any(map(_may_be_failure, trace.events)):  # joining the requests takes longer
         return EpisodeOutages((), whole=True)
-    outages = outages_of(trace.requests, _end_of(trace), lambda request: _fault_in(request, trace))
+    outages = outages_of(trace, _end_of(trace), lambda request: _fault_in(request, trace))
     return EpisodeOutages(tuple(outages), _is_whole(trace))
 
 
@@ -81,30 +81,23 @@ def operation_of(request: Request) -> str:
 
 
 def outages_of(
-    requests: Sequence[Request], until: float, fault_of: Callable[[Request], str] = lambda _: ""
+    trace: EpisodeTrace, until: float, fault_of: Callable[[Request], str] = lambda _: ""
 ) -> list[Interruption]:
     """The outages in an episode's requests; it ended at ``until`` (seconds since the epoch).
 
     ``fault_of``: the faults of a failed request.
 
-    Requests are for the same if they have the same fingerprint on a link, in any attempt; on a model link,
-    within an attempt, or if the history cannot tell.
+    Requests for the same belong together in any attempt; those to a model only within an attempt.
     """
     groups: defaultdict[object, list[Request]] = defaultdict(list)
-    for request in requests:
-        groups[_asks_for(request)].append(request)
+    for request in trace.requests:
+        attempt, *asked = trace.sames[id(request)]
+        groups[attempt if request.of_model else None, *asked].append(request)
     return [
         replace(outage, operation=operation_of(failed), fault=fault_of(failed))
         for group in groups.values()
-        for failed, outage in _in_group(group, requests, until)
+        for failed, outage in _in_group(group, trace.requests, until)
     ]
-
-
-def _asks_for(request: Request) -> object:
-    if request.same is None:
-        return id(request)
-    attempt, link, question = request.same
-    return (attempt, link, question) if request.of_model else (link, question)
 
 
 def _in_group(

@@ -106,7 +106,7 @@ def episode_kills(trace: EpisodeTrace) -> Iterator[KillFigures]:
         place = times.index(killed.t)
         lives = _lives([each for each in trace.requests if each.attempt == killed.attempt], times)
         after = lives[place + 1]
-        again = _repeated(lives[: place + 1], after)
+        again = _repeated(trace, lives[: place + 1], after)
         recovery = _recovery(trace, killed, lives, place)
         yield KillFigures(
             killed.episode,
@@ -116,7 +116,7 @@ def episode_kills(trace: EpisodeTrace) -> Iterator[KillFigures]:
             killed.point,
             [_loss(request) for request in lives[place] if _is_lost(request, killed)],
             len(again),
-            _executed_writes(lives[: place + 1], again),
+            _executed_writes(trace, lives[: place + 1], again),
             recovery is not None,
             None if recovery is None else round(max(recovery - killed.t, 0.0), 3),
             None if recovery is None else _tokens(lives[place + 1 :], recovery),
@@ -131,22 +131,28 @@ def _lives(requests: Sequence[Request], deaths: Sequence[float]) -> list[list[Re
     return lives
 
 
-def _repeated(before: Sequence[Sequence[Request]], after: Sequence[Request]) -> list[Request]:
+def _repeated(
+    trace: EpisodeTrace, before: Sequence[Sequence[Request]], after: Sequence[Request]
+) -> list[Request]:
     """Return the requests that an earlier process made as well, each as often as at most one of them did."""
-    left: Counter[SameKey | None] = Counter()
+    left: Counter[SameKey] = Counter()
     for life in before:
-        left |= Counter(request.same for request in life if request.same is not None)
+        left |= Counter(trace.sames[id(request)] for request in life)
     again = []
     for request in after:
-        if left[request.same] > 0:
-            left[request.same] -= 1
+        same = trace.sames[id(request)]
+        if left[same] > 0:
+            left[same] -= 1
             again.append(request)
     return again
 
 
-def _executed_writes(before: Sequence[Sequence[Request]], again: Sequence[Request]) -> int:
-    executed = {each.same for life in before for each in life if each.is_write and each.executed == "yes"}
-    return sum(request.same in executed for request in again)
+def _executed_writes(
+    trace: EpisodeTrace, before: Sequence[Sequence[Request]], again: Sequence[Request]
+) -> int:
+    writes = (each for life in before for each in life if each.is_write and each.executed == "yes")
+    executed = {trace.sames[id(each)] for each in writes}
+    return sum(trace.sames[id(request)] in executed for request in again)
 
 
 def _is_lost(request: Request, killed: SubjectKilled) -> bool:
@@ -176,11 +182,11 @@ def _recovery(
     later = [request for life in lives[place + 1 :] for request in life]
     interrupted = next((each for each in reversed(before) if _is_interrupted(each, killed)), None)
     if interrupted is not None and not interrupted.succeeded:
-        same = [each for each in later if each.same is not None and each.same == interrupted.same]
+        same = [each for each in later if trace.sames[id(each)] == trace.sames[id(interrupted)]]
         if same:
             return next((each.end for each in same if each.succeeded), None)
-    received = {each.same for each in before if each.succeeded}
-    ends = [each.end for each in later if each.succeeded and each.same not in received]
+    received = {trace.sames[id(each)] for each in before if each.succeeded}
+    ends = [each.end for each in later if each.succeeded and trace.sames[id(each)] not in received]
     end = trace.end_of(killed.attempt)
     if end is not None and end.event.ended_by in ("report", "text") and end.event.error_type is None:
         ends.append(end.event.end)

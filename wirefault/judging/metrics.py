@@ -10,8 +10,10 @@ from functools import cached_property
 from pathlib import Path
 
 from wirefault.history.events import Event, Exchange
-from wirefault.history.reader import Tail
+from wirefault.history.reader import Tail, with_ids
 from wirefault.judging.requests import Request
+from wirefault.judging.same import calls_in
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import costs_of
 
 
@@ -28,7 +30,11 @@ class FaultInCall:
 class Metrics:
     """Figures of the requests so far. A figure that a reply does not report is not in its list or sum."""
 
-    requests: Sequence[Request]
+    trace: EpisodeTrace
+
+    @property
+    def requests(self) -> Sequence[Request]:
+        return self.trace.requests
 
     @cached_property
     def history(self) -> Sequence[Exchange]:
@@ -48,8 +54,8 @@ class Metrics:
 
     @property
     def retries(self) -> int:
-        """Number of requests that repeat an earlier one of the same call."""
-        return sum(exchange.try_ > 1 for exchange in self.history)
+        """Number of requests after the first of each call: by an SDK, the code, a step, the model."""
+        return sum(len(tries) - 1 for tries in calls_in(self.trace.rows))
 
     @property
     def failed_calls(self) -> int:
@@ -110,10 +116,9 @@ def metrics_so_far(gateway: Path, episode: str, attempt: int) -> Metrics:
 
 def metrics_of(events: Iterable[Event], episode: str, attempt: int | None = None) -> Metrics:
     """The metrics of one episode, or of one attempt at it."""
-    return Metrics(
-        [
-            Request((), event, None)
-            for event in events
-            if isinstance(event, Exchange) and event.episode == episode and attempt in (None, event.attempt)
-        ]
+    exchanges = (
+        (id, event)
+        for id, event in with_ids(events)
+        if isinstance(event, Exchange) and event.episode == episode and attempt in (None, event.attempt)
     )
+    return Metrics(EpisodeTrace(episode, list(exchanges)))

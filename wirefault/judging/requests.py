@@ -357,6 +357,23 @@ class Request:
         return record
 
 
+def with_inner(requests: Sequence[Request]) -> list[Request]:
+    """Note for each call of a function the requests that began while it ran, which it may have sent."""
+    others = [request for request in requests if not request.is_of_function]
+    if len(others) == len(requests):
+        return others
+    return [
+        replace(call, within=tuple(each for each in others if _is_within(each, call)))
+        if call.is_of_function
+        else call
+        for call in requests
+    ]
+
+
+def _is_within(request: Request, call: Request) -> bool:
+    return request.attempt == call.attempt and call.start <= request.start <= call.end
+
+
 # equal calls that are planned for the same time are sent together
 _PATIENCE_S = 1.0
 

@@ -40,7 +40,9 @@ from wirefault.judging.requests import (
     asks_model_again,
     record_key,
     with_given_up,
+    with_inner,
 )
+from wirefault.judging.same import SameRequests
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.toxiproxy.toxics import DOWN
 from wirefault.wiring.links import Links, lab_links
@@ -198,21 +200,30 @@ class EpisodeTrace:
         return sorted(tries, key=lambda request: request.try_key)
 
     @cached_property
+    def sames(self) -> Mapping[int, SameKey]:
+        """For the ``id`` of each request a key that is equal for all of its attempt that ask for the same."""
+        same = SameRequests(self.exchanges, [start.prompt for start in self.all(EpisodeStarted)])
+        return {id(each): (each.attempt, each.link_name, same.text(each)) for each in self.requests}
+
+    @cached_property
     def equal(self) -> Sequence[Sequence[Request]]:
-        """The requests of an attempt that ask for the same, if there are several."""
+        """The requests of an attempt that ask for the same, in groups of one or more."""
         groups: defaultdict[SameKey, list[Request]] = defaultdict(list)
         for request in self.requests:
-            if request.same is not None:
-                groups[request.same].append(request)
-        return [group for group in groups.values() if len(group) > 1]
+            groups[self.sames[id(request)]].append(request)
+        return list(groups.values())
+
+    @cached_property
+    def rows(self) -> Sequence[Sequence[Request]]:
+        """All requests in rows for the same, of which each may repeat the one before."""
+        return [row for group in self.equal for row in self._rows(group)]
 
     @cached_property
     def repeated(self) -> Sequence[Sequence[Request]]:
-        """Equal requests of an attempt that were sent one after the other, if there are several."""
-        rows = [row for group in self.equal for row in self.rows(group)]
-        return [row for row in rows if len(row) > 1]
+        """The rows with at least one request that was sent again."""
+        return [row for row in self.rows if len(row) > 1]
 
-    def rows(self, requests: Iterable[Request]) -> list[list[Request]]:
+    def _rows(self, requests: Iterable[Request]) -> list[list[Request]]:
         """Split equal requests, by start, into rows of which each may repeat the one before.
 
         A request follows the last one that failed, if it may repeat several.
@@ -331,7 +342,7 @@ class EpisodeTrace:
                 else:
                     callers[place] = Identified(id, event)
         seen = [self._request(exchange, callers.get(place)) for place, exchange in enumerate(exchanges)]
-        return _with_inner([*seen, *(self._request(None, record) for record in unseen)])
+        return with_inner([*seen, *(self._request(None, record) for record in unseen)])
 
     def _request(
         self, exchange: Identified[Exchange] | None, record: Identified[CallerRecord] | None
@@ -375,23 +386,6 @@ class EpisodeTrace:
             for connection in self.connections
             if (connection.attempt, connection.link) == (request.attempt, request.link_name)
         )
-
-
-def _with_inner(requests: Sequence[Request]) -> list[Request]:
-    """Note for each call of a function the requests that began while it ran, which it may have sent."""
-    others = [request for request in requests if not request.is_of_function]
-    if len(others) == len(requests):
-        return others
-    return [
-        replace(call, within=tuple(each for each in others if _is_within(each, call)))
-        if call.is_of_function
-        else call
-        for call in requests
-    ]
-
-
-def _is_within(request: Request, call: Request) -> bool:
-    return request.attempt == call.attempt and call.start <= request.start <= call.end
 
 
 def _tool_list(exchange: Exchange) -> str:

@@ -15,7 +15,6 @@ from wirefault.history.judged_events import Costs
 from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.requests import Request, is_refused_model
 from wirefault.judging.trace import EpisodeTrace, traces
-from wirefault.judging.writes import rows_of_same
 from wirefault.settings.budgets import Price, load_prices
 from wirefault.stats.rates import percentile
 
@@ -187,7 +186,7 @@ def _following(trace: EpisodeTrace) -> dict[int, Sequence[Request]]:
     it is asked.
     """
     following: dict[int, Sequence[Request]] = {}
-    for row in rows_of_same(trace):
+    for row in trace.rows:
         for place, request in enumerate(row):
             following[id(request)] = row[place + 1 :]
     for place, request in enumerate(trace.requests):

@@ -16,12 +16,11 @@ from urllib.parse import parse_qsl
 
 from wirefault.dialects.fate import Fate, fate_of
 from wirefault.dialects.mcp import read_message
-from wirefault.dialects.sameness import Wanted, idempotency_field, same_digest
-from wirefault.history.events import AttemptEnded, EpisodeStarted, Exchange, ToolTry, WorldProbed, WorldRead
+from wirefault.dialects.sameness import idempotency_field
+from wirefault.history.events import AttemptEnded, WorldProbed, WorldRead
 from wirefault.judging.probed import AddedRows
 from wirefault.judging.requests import Request, answers_of
 from wirefault.judging.trace import EpisodeTrace
-from wirefault.wiring.links import Link
 from wirefault.wiring.write_requests import IDEMPOTENT_METHODS
 
 _FATE_BY_CALLER: Mapping[str, Fate] = {"yes": "executed", "no": "refused", "maybe": "maybe"}
@@ -104,10 +103,9 @@ class SentCount:
 def sent_counts(trace: EpisodeTrace) -> tuple[SentCount, ...]:
     """The requests of the episode that were sent several times in an attempt, but those to models."""
     groups: defaultdict[tuple[str, int], list[Request]] = defaultdict(list)
-    sames = same_requests(trace)
     for request in trace.requests:
         if request.exchange is not None and not request.of_model:
-            groups[sames[id(request)], request.attempt].append(request)
+            groups[trace.sames[id(request)][-1], request.attempt].append(request)
     counts: dict[str, SentCount] = {}
     for (same, _), group in groups.items():
         if len(group) > 1:
@@ -133,7 +131,7 @@ def writes_in(trace: EpisodeTrace) -> list[Write]:
     outer = {id(request): _outermost(request, requests) for request in requests}
     containing = {id(call) for call in outer.values() if call is not None}
     innermost = [request for request in requests if id(request) not in containing]
-    sames = _sames(trace, innermost)
+    sames = [trace.sames[id(request)][-1] for request in innermost]
     fates = _in_probed_world(trace, innermost, sames, _fates(trace, innermost))
     return [
         Write(
@@ -208,95 +206,6 @@ def _outermost(request: Request, writes: Iterable[Request]) -> Request | None:
 def _served_until(call: Request) -> float:
     """The end of the server's work, which may be later than its caller has left."""
     return call.exchange.start + call.exchange.ms / 1000 if call.exchange else call.end
-
-
-# the same write
-
-
-def _sames(trace: EpisodeTrace, requests: Sequence[Request]) -> list[str]:
-    """For each request a text that is equal for the same ones."""
-    received = _Received(trace.exchanges, [start.prompt for start in trace.all(EpisodeStarted)])
-    return [received.same_request(request) for request in requests]
-
-
-def same_requests(trace: EpisodeTrace) -> dict[int, str]:
-    """For the ``id`` of each request a text that is equal for the same ones, whatever their generated ids and
-    idempotency keys.
-    """
-    return dict(zip(map(id, trace.requests), _sames(trace, trace.requests), strict=True))
-
-
-def rows_of_same(trace: EpisodeTrace) -> list[list[Request]]:
-    """All requests in rows for the same, of which each may repeat the one before."""
-    groups: defaultdict[tuple[int, str, str], list[Request]] = defaultdict(list)
-    sames = same_requests(trace)
-    for request in trace.requests:
-        groups[request.attempt, request.link_name, sames[id(request)]].append(request)
-    return [row for group in groups.values() for row in trace.rows(group)]
-
-
-class _Received:
-    """The ids that an episode's subject received, and the requests that were the same so far."""
-
-    def __init__(self, exchanges: Iterable[Exchange], prompts: Iterable[str]) -> None:
-        self._prompts = "\n".join(prompts)
-        self._replies = [
-            (e.start + e.ms / 1000, e.reply_body, _has_whole_reply(e)) for e in exchanges if not e.of_model
-        ]
-        self._by_fingerprint: dict[tuple[int, str, str], str] = {}
-
-    def same_request(self, request: Request) -> str:
-        exchange = request.exchange
-        if request.of_model and request.same and not (exchange and exchange.request_body):
-            return str(request.same)  # numbered by the subject, or by the gateway
-        if exchange is not None:
-            return self._same(exchange, request.link)
-        return self._same_fingerprint(request) or request.ids[0]
-
-    def _same(self, exchange: Exchange, link: Link | None) -> str:
-        key = exchange.attempt, f"{exchange.link} {exchange.operation}".rstrip(), exchange.fingerprint
-        known = self._by_fingerprint.get(key) if exchange.fingerprint else None
-        if known is not None:
-            return known
-        whole = exchange.request_body is not None and not exchange.request_cut and exchange.request_complete
-        wanted = Wanted(
-            _server(exchange.link, link),
-            f"{exchange.method} {exchange.operation}".rstrip(),
-            exchange.target,
-            exchange.tool,
-            exchange.request_body if whole else None,
-            exchange.start,
-            link.key if link else "",
-            all_received=all(whole for end, _, whole in self._replies if end <= exchange.start),
-        )
-        bodies = [body for end, body, _ in self._replies if body and end <= exchange.start]
-        received = "\n".join([self._prompts, *bodies])
-        same = same_digest(wanted, exchange.fingerprint or str(exchange.start), received.__contains__)
-        self._by_fingerprint[key] = same
-        return same
-
-    def _same_fingerprint(self, request: Request) -> str:
-        """For a request that the gateway did not see; empty without a fingerprint."""
-        record = request.caller_record
-        if not isinstance(record, ToolTry) or not record.fingerprint:
-            return ""
-        key = request.attempt, record.link, record.fingerprint
-        wanted = Wanted(record.link, request.method, "", "", None, request.start)
-        return self._by_fingerprint.setdefault(key, same_digest(wanted, record.fingerprint, "".__contains__))
-
-
-def _has_whole_reply(exchange: Exchange) -> bool:
-    """Whether the history has all of the reply that the client received."""
-    if exchange.reply_body is None:
-        return exchange.status in (None, 204, 304)
-    return not (exchange.reply_cut and exchange.reply_complete)
-
-
-def _server(name: str, link: Link | None) -> str:
-    """Two links may lead to one server, except the lab's, those on standard input, and functions."""
-    if link is None or link.is_of_lab or link.is_stdio or link.is_in_process:
-        return name
-    return link.upstream or name
 
 
 # what became of them

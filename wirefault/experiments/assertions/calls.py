@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,7 +22,6 @@ from wirefault.experiments.measured import (
     ids_of,
 )
 from wirefault.judging.checker import CheckResult
-from wirefault.judging.requests import Request
 
 _NEEDS_CALLS = (
     "the subject's record of its calls; without one, calls of MCP and of functions through the lab, or the"
@@ -168,12 +167,9 @@ class NoLoop(Limit):
 
 
 def _repeated_on_the_wire(view: EpisodeView) -> Measured:
-    groups: defaultdict[object, list[Request]] = defaultdict(list)
-    for request in view.requests:
-        if request.same is not None:
-            groups[request.same].append(request)
-    answered = max((sum(request.succeeded for request in group) for group in groups.values()), default=0)
-    most_sent = max(groups.values(), key=len, default=[])
+    groups = [group for group in view.trace_of_turn.equal if group[0].same is not None]
+    answered = max((sum(request.succeeded for request in group) for group in groups), default=0)
+    most_sent = max(groups, key=len, default=[])
     evidence = tuple(id for request in most_sent for id in request.ids)
     unclear = sum(request.same is None for request in view.requests)
     if unclear:

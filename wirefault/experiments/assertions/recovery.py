@@ -38,7 +38,7 @@ class RecoveredAfterFailure(Assertion):
         return "each failure followed by a success"
 
     def check(self, view: EpisodeView) -> CheckResult:
-        outages = outages_of(view.requests, view.last_end.event.end)
+        outages = outages_of(view.trace_of_turn, view.last_end.event.end)
         outages = [outage for outage in outages if self.link in ("", outage.link)]
         if not outages:
             unclear = [s for s in view.requests if s.failed is None and self.link in ("", s.link_name)]

@@ -419,7 +419,12 @@ def _by_wire(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
     """Group requests with a model request in between. Without one, a repetition is a retry."""
     for group in trace.equal:
         same = group[0].same
-        if same is None or group[0].of_model or any(request.reply_lost is None for request in group):
+        if (
+            len(group) < 2
+            or same is None
+            or group[0].of_model
+            or any(request.reply_lost is None for request in group)
+        ):
             continue
         if _message(group[0]) == INITIALIZE or _message(group[0]).startswith("notifications/"):
             continue  # each session begins with these
@@ -451,8 +456,10 @@ def _without_message_id(body: str) -> str:
 
 def _state_changed(trace: EpisodeTrace, same: SameKey, group: Sequence[_Call]) -> bool:
     """Whether another call on the link may have changed the answer."""
+    own = {id for call in group for id in call.ids}
     return any(
         request.is_write
+        and own.isdisjoint(request.ids)
         and request.executed != "no"
         and (request.attempt, request.link_name) == same[:2]
         and request.same != same

@@ -14,7 +14,6 @@ from wirefault.judging.requests import Request
 from wirefault.judging.summary import Summary
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import costs_of
-from wirefault.judging.writes import rows_of_same
 from wirefault.stats.exact import ruled_out_above
 
 RULED_OUT, CONFIDENCE = 0.05, 0.95
@@ -137,5 +136,5 @@ def link_figures(traces: Sequence[EpisodeTrace]) -> list[dict[str, Any]]:
 
 def repeating_layers(trace: EpisodeTrace) -> Mapping[int, Layer | None]:
     """Return the layer behind each repetition, by the ``id`` of the request; None if it is unknown."""
-    pairs = (pair for row in rows_of_same(trace) for pair in pairwise(row))
+    pairs = (pair for row in trace.repeated for pair in pairwise(row))
     return {id(again): repeater_of(trace, before, again) for before, again in pairs}

@@ -24,6 +24,7 @@ from wirefault.judging.evidence.gather import faulted_exchanges
 from wirefault.judging.evidence.toxics import ToxicTimes
 from wirefault.judging.judge import JudgedEpisode, RunJudgement
 from wirefault.judging.requests import Request
+from wirefault.judging.same import calls_in
 from wirefault.report.telemetry import conventions as names
 from wirefault.toxiproxy.planned import PlannedToxic
 from wirefault.wiring.links import Link
@@ -97,6 +98,8 @@ class _EpisodeSpans:
         self._run = run
         self._used: set[int] = set()
         self._tries: dict[int, Context] = {}  # by the id() of their exchange
+        calls = calls_in(episode.trace.rows)
+        self._resends = {id(one): place for tries in calls for place, one in enumerate(tries) if place}
 
     def all(self) -> Iterator[Span]:
         attempts = sorted(
@@ -256,8 +259,8 @@ class _EpisodeSpans:
             attributes[names.URL_PATH] = request.exchange.target.partition("?")[0]
         if request.status is not None:
             attributes[names.HTTP_STATUS] = request.status
-        if request.try_key[4] > 1:
-            attributes[names.HTTP_RESEND_COUNT] = request.try_key[4] - 1
+        if place := self._resends.get(id(request)):
+            attributes[names.HTTP_RESEND_COUNT] = place
         return request, Span(
             request.method or "request",
             context,
