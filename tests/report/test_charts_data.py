@@ -132,6 +132,22 @@ def test_http_error_is_not_caused_by_delay():
     )
 
 
+def test_request_without_record_fails_as_its_client_saw():
+    """By the rule of `failed_calls`: an MCP tool's error, and a reply that a toxic kept back."""
+    quiet, answered = replace(EPISODE, recorded=False), exchange("search", start=101.0)
+    error = {"dialect": "mcp", "message": "tools/call", "tool": "order", "tool_answer": "error"}
+    kept = AttemptArmed(
+        100.5, "001", 1, 5.0, [PlannedToxic("search", "timeout", "downstream", {"timeout": 0})]
+    )
+    for events, how in [
+        ([answered], (None, None)),
+        ([exchange("search", start=101.0, **error)], ("tool_error", REFUSED)),
+        ([kept, answered], ("connection_closed", "timeout")),
+    ]:
+        [one] = run_data([BEGIN, quiet, *events]).tries
+        assert (one.error, one.cause) == how
+
+
 def test_service_refusal_is_not_fault():
     assert _only_try(_try("http_404", 404)).cause == REFUSED
 

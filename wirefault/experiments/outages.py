@@ -145,7 +145,8 @@ def _may_be_failure(event: Event) -> bool:
     """Whether something may have failed in the event's episode."""
     match event:
         case Exchange():
-            return event.failed or event.client_left or bool(event.tool) or bool(event.faults)
+            failed = event.status is None or event.status >= 400 or not event.reply_complete
+            return failed or event.client_left or bool(event.tool) or bool(event.faults)
         case ToolTry() | ModelCall():
             return event.error is not None
         case AttemptArmed():

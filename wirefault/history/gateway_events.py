@@ -197,11 +197,6 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
         return self.status if self.upstream_status is None else self.upstream_status
 
     @property
-    def failed(self) -> bool:
-        """Return whether the client was sent an error, or no whole reply. ``Request.failed`` is its view."""
-        return self.status is None or self.status >= 400 or not self.reply_complete
-
-    @property
     def of_model(self) -> bool:
         """Return whether it called a model. Links of tools and services speak plain HTTP or MCP."""
         return self.dialect not in ("http", "mcp") if self.dialect else self.link == LAB_MODEL

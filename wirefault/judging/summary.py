@@ -9,18 +9,15 @@ from typing import Any
 
 from wirefault.core.interrupts import is_interruption
 from wirefault.history.events import (
-    LAB_MODEL,
     AttemptArmed,
     BudgetUnknown,
     EpisodeJudged,
     Event,
     Exchange,
-    ModelCall,
     NeverCalled,
     RecoveryTried,
     RunFinished,
     ToolCallRefused,
-    ToolTry,
     WentPastLab,
 )
 from wirefault.history.judged_events import Finding, Outcome
@@ -41,7 +38,9 @@ from wirefault.judging.rates import (
     unchecked_claims,
 )
 from wirefault.judging.reproducible import obstacles
+from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import subject_name
+from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.usage import ModelUsage
 from wirefault.settings.budgets import Budgets, load_budgets
 from wirefault.stats.rates import Share, percentile
@@ -225,7 +224,7 @@ def summary_of(judgement: RunJudgement, *, torn: int = 0) -> Summary:
         invalid_because=faults.invalid_because,
         unexplained=sum(len(episode.unexplained) for episode in judgement.episodes),
         refused_calls=refused,
-        latency_ms=_latencies(events, started.wired.names),
+        latency_ms=_latencies(judgement.traces.values(), started.wired.names),
         model_usage=judgement.model_usage,
         arming_ms=_arming([event.arming_ms for event in events if isinstance(event, AttemptArmed)]),
         duration_s=judgement.seconds,
@@ -281,25 +280,22 @@ def _episode(judgement: EpisodeJudged) -> dict[str, Any]:
     return {name: value for name, value in whole.items() if name not in _ELSEWHERE}
 
 
-def _latencies(events: Iterable[Event], links: Iterable[str]) -> dict[str, LinkLatency]:
+def _latencies(traces: Iterable[EpisodeTrace], links: Iterable[str]) -> dict[str, LinkLatency]:
     """The links that were called, in the wiring's order."""
-    tries: dict[str, list[ToolTry | ModelCall]] = {}
-    for event in events:
-        if isinstance(event, ModelCall):
-            tries.setdefault(LAB_MODEL, []).append(event)
-        elif isinstance(event, ToolTry) and event.route == "proxy":
-            tries.setdefault(event.link, []).append(event)
+    tries: dict[str, list[Request]] = {}
+    for request in (each for trace in traces for each in trace.tries if not each.direct):
+        tries.setdefault(request.link_name, []).append(request)
     return {link: _latency(tries[link]) for link in links if link in tries}
 
 
-def _latency(tries: Sequence[ToolTry | ModelCall]) -> LinkLatency:
-    times = [record.ms for record in tries if record.error is None]
+def _latency(tries: Sequence[Request]) -> LinkLatency:
+    times = [request.ms for request in tries if request.failed is False]
     return LinkLatency(
         p50=percentile(times, 50),
         p95=percentile(times, 95),
         p99=percentile(times, 99),
         n=len(times),
-        failed=len(tries) - len(times),
+        failed=sum(bool(request.failed) for request in tries),
     )
 
 

@@ -87,7 +87,7 @@ def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
     If the subject keeps no record, the gateway's is used.
     """
     if not trace.keeps_record:
-        yield from (_charted(exchange, zero) for exchange in trace.exchanges)
+        yield from (_charted(trace, each, zero) for each in trace.requests if each.exchange)
         return
     evidence = trace.last(EpisodeJudged) or gather(trace)
     for tried in trace.tries:
@@ -108,21 +108,24 @@ def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
         )
 
 
-def _charted(exchange: Exchange, zero: float) -> ChartedTry:
-    """Return the request as seen on the client's side of the gateway, which excludes toxics."""
-    start, status = exchange.start - zero, exchange.status
+def _charted(trace: EpisodeTrace, request: Request, zero: float) -> ChartedTry:
+    """Return the request by the gateway's record, and whether toxics let its reply through."""
+    start, status = request.start - zero, request.status
     # show a delay only if no other fault acted
-    injected = sorted(
-        (fault for fault in exchange.faults if fault.injected), key=lambda fault: fault.delay_ms > 0
-    )
-    fault = group_of(injected[0].kind) if injected else None
+    kinds = [group_of(fault.kind) for fault in sorted(request.injected, key=lambda each: each.delay_ms > 0)]
+    if request.replies_are_lost or request.never_arrived:
+        armed = (armed for armed in trace.armed if armed.attempt == request.attempt)
+        kinds += [toxic.kind for each in armed for toxic in each.toxics if toxic.link == request.link_name]
+    fault = kinds[0] if kinds else None
     error = cause = None
-    if status is None or not exchange.reply_complete:
+    if request.failed and status is None:
         error, cause = "connection_closed", fault
-    elif status >= 400:
-        error, cause = f"http_{status}", fault or (REFUSED if status < 500 else None)
+    elif request.failed and request.succeeded:
+        error, cause = "tool_error", fault or REFUSED
+    elif request.failed:
+        error, cause = f"http_{status}", fault or (REFUSED if (status or 0) < 500 else None)
     return ChartedTry(
-        exchange.link, start, start + exchange.ms / 1000, exchange.ms, error, fault, cause, direct=False
+        request.link_name, start, start + request.ms / 1000, request.ms, error, fault, cause, direct=False
     )
 
 

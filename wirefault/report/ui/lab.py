@@ -25,6 +25,7 @@ from wirefault.core.sockets import Address
 from wirefault.experiments.index import recorded_runs
 from wirefault.history.events import Exchange
 from wirefault.history.reader import LIVE, HistoryError, parse_line
+from wirefault.judging.requests import Request
 from wirefault.settings.configuration import running_lab
 from wirefault.wiring.topology import topology_from
 
@@ -218,5 +219,5 @@ def _request(exchange: Exchange) -> LiveRequest:
         exchange.target,
         status,
         ", ".join(faults),
-        exchange.failed,
+        bool(Request((), exchange, None).failed),
     )
