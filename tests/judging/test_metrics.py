@@ -10,8 +10,8 @@ from wirefault.judging.metrics import FaultInCall, Metrics, metrics_of
 
 
 def model(at: float, **more: Any) -> Exchange:
-    asked: Exchange = exchange("model", start=at, dialect="openai_chat", **more)
-    return asked
+    event: Exchange = exchange("model", start=at, dialect="openai_chat", **more)
+    return event
 
 
 ASKED = '{"messages": [{"role": "user"}]}'

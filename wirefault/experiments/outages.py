@@ -91,8 +91,8 @@ def outages_of(
     """
     groups: defaultdict[object, list[Request]] = defaultdict(list)
     for request in trace.requests:
-        attempt, *asked = trace.sames[id(request)]
-        groups[attempt if request.of_model else None, *asked].append(request)
+        attempt, *same = trace.sames[id(request)]
+        groups[attempt if request.of_model else None, *same].append(request)
     return [
         replace(outage, operation=operation_of(failed), fault=fault_of(failed))
         for group in groups.values()
