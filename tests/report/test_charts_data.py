@@ -136,13 +136,13 @@ def test_request_without_record_fails_as_its_client_saw():
     """By the rule of `failed_calls`: an MCP tool's error, and a reply that a toxic kept back."""
     quiet, answered = replace(EPISODE, recorded=False), exchange("search", start=101.0)
     error = {"dialect": "mcp", "message": "tools/call", "tool": "order", "tool_answer": "error"}
-    kept = AttemptArmed(
+    armed = AttemptArmed(
         100.5, "001", 1, 5.0, [PlannedToxic("search", "timeout", "downstream", {"timeout": 0})]
     )
     for events, how in [
         ([answered], (None, None)),
         ([exchange("search", start=101.0, **error)], ("tool_error", REFUSED)),
-        ([kept, answered], ("connection_closed", "timeout")),
+        ([armed, answered], ("connection_closed", "timeout")),
     ]:
         [one] = run_data([BEGIN, quiet, *events]).tries
         assert (one.error, one.cause) == how
