@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from wirefault.dialects.sameness import Wanted, same_digest
@@ -19,6 +20,17 @@ class SameRequests:
             (e.start + e.ms / 1000, e.reply_body, _has_whole_reply(e)) for e in exchanges if not e.of_model
         ]
         self._by_fingerprint: dict[tuple[int, str, str], str] = {}
+
+    def texts(self, requests: Sequence[Request]) -> Iterator[str]:
+        """Yield the text of each request of an episode.
+
+        A model's request is read only if another one has as many quotation marks and braces: masking all
+        messages of a growing conversation again and again takes long, and what is masked has neither.
+        """
+        shapes = [_shape(request) for request in requests]
+        alike = Counter(shapes)
+        for request, shape in zip(requests, shapes, strict=True):
+            yield request.ids[0] if shape and alike[shape] == 1 else self.text(request)
 
     def text(self, request: Request) -> str:
         """A text that is equal for the same requests, whatever their generated ids and idempotency keys."""
@@ -46,8 +58,11 @@ class SameRequests:
             all_received=all(whole for end, _, whole in self._replies if end <= exchange.start),
         )
         bodies = [body for end, body, _ in self._replies if body and end <= exchange.start]
-        received = "\n".join([self._prompts, *bodies])
-        same = same_digest(wanted, exchange.fingerprint or str(exchange.start), received.__contains__)
+
+        def is_known(id: str) -> bool:
+            return id in self._prompts or any(id in body for body in bodies)
+
+        same = same_digest(wanted, exchange.fingerprint or str(exchange.start), is_known)
         self._by_fingerprint[key] = same
         return same
 
@@ -59,6 +74,14 @@ class SameRequests:
         key = request.attempt, record.link, record.fingerprint
         wanted = Wanted(record.link, request.method, "", "", None, request.start)
         return self._by_fingerprint.setdefault(key, same_digest(wanted, record.fingerprint, "".__contains__))
+
+
+def _shape(request: Request) -> tuple[int, str, int, int] | None:
+    """Equal for model requests that may be the same; None for others, and without a body."""
+    body = request.exchange.request_body if request.exchange else None
+    if not request.of_model or not body:
+        return None
+    return request.attempt, request.link_name, body.count('"'), body.count("{")
 
 
 def _has_whole_reply(exchange: Exchange) -> bool:

@@ -203,7 +203,8 @@ class EpisodeTrace:
     def sames(self) -> Mapping[int, SameKey]:
         """For the ``id`` of each request a key that is equal for all of its attempt that ask for the same."""
         same = SameRequests(self.exchanges, [start.prompt for start in self.all(EpisodeStarted)])
-        return {id(each): (each.attempt, each.link_name, same.text(each)) for each in self.requests}
+        texts = zip(self.requests, same.texts(self.requests), strict=True)
+        return {id(each): (each.attempt, each.link_name, text) for each, text in texts}
 
     @cached_property
     def equal(self) -> Sequence[Sequence[Request]]:
