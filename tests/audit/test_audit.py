@@ -319,7 +319,7 @@ def test_replies_up_to_the_fault_are_replayed(tmp_path: Path, servers: Servers) 
     assert model["requests"] >= 2 * 3 + 2 and model["tokens"] == 15 * model["requests"]
     assert model["cost_usd"] == pytest.approx(70e-6 * model["requests"])
     assert "replayed from the clean run: 10 model requests before a fault, 150 tokens saved" in printed
-    assert "estimated by the clean run, for the runs with faults: $" in printed
+    assert re.search(r"cost: about 6 episodes, about [\d.]+ s, about [\d.]+ USD, by the clean run", printed)
     assert findings_by_question(result)["lost_reply"] == "write_repeated"
 
 

@@ -75,5 +75,5 @@ def test_verdict_file_is_written(limited_run: tuple[Path, str]) -> None:
     assert "held: all of" in printed
     assert json.loads((folder / "verdict.json").read_text())["verdict"] == "held"
     planned = wirefault(folder, "plan", "exp.json").stdout
-    assert "duration: about" in planned and "where 12 episodes took" in planned.replace("\n", " ")
+    assert "cost: 12 episodes, about" in planned and "where 12 episodes took" in planned.replace("\n", " ")
     assert run(folder, "exp.json", "--output", "nowhere/v.json").returncode == 64

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +31,11 @@ from wirefault.audit.engine import run_audit
 from wirefault.audit.options import AuditOptions
 from wirefault.audit.result import AuditResult
 from wirefault.core.interrupts import INTERRUPTED
+from wirefault.experiments.cost import NOT_YET, estimated, taken
 from wirefault.experiments.engine import Engine
-from wirefault.experiments.experiment import Experiment
+from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.experiment_file import load_experiment
+from wirefault.experiments.index import RunCost
 from wirefault.experiments.plan import (
     PLAIN_RUN,
     ExperimentPlan,
@@ -164,6 +167,8 @@ class Kind:
     ends_after: int = 5
     """Episodes until it is killed or interrupted."""
     on_cluster: bool = False
+    plan_in: Callable[[Path], ExperimentPlan] | None = None
+    """Of an experiment or a search."""
 
 
 def experiment_kind(plan_in: Callable[[Path], ExperimentPlan], fails: Fails, **more: Any) -> Kind:
@@ -172,7 +177,7 @@ def experiment_kind(plan_in: Callable[[Path], ExperimentPlan], fails: Fails, **m
         logs = save(plan, "e1").logs
         return lambda engine: answer(load_saved(logs, "e1", plan.configuration.environ), engine)
 
-    return Kind(begin, fails, on_cluster=True, **more)
+    return Kind(begin, fails, on_cluster=True, plan_in=plan_in, **more)
 
 
 def tournament(folder: Path) -> RunRest:
@@ -296,3 +301,34 @@ def test_answer_does_not_depend_on_kills_and_workers(name: str, tmp_path: Path) 
         ran.append(sorted(each for dealer in engines for each in dealer.ran))
     assert all(each == answers[0] for each in answers)
     assert all(each == ran[0] for each in ran)
+
+
+COST = r"cost: (?:(about|at most) )?(\d+) episodes?, (.*)"
+
+
+# the summary of a plain run has its duration and its tokens
+@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].plan_in and name != "plain run"])
+def test_cost_has_the_same_words_before_while_and_after(name: str, tmp_path: Path) -> None:
+    """What no run has shown is unknown, and no plan runs more than it says."""
+    kind = KINDS[name]
+    assert kind.plan_in is not None
+    plan = kind.plan_in(tmp_path)
+    before = re.fullmatch(COST, estimated(plan, None).text)
+    assert before and before[3] == f"time unknown, money unknown, {NOT_YET}"
+    texts: list[str] = []
+    how = replace(on_paper(), progress=lambda arm: texts.append(arm.cost.text if arm.cost else ""))
+    saved, engine = save(plan, "e1"), Dealer(kind.fails, happens=kind.happens)
+    if plan.search:
+        steps = steps_with([]) if plan.search["kind"] == "next" else None
+        timing = run_search(saved, how, engine, steps).timing
+    else:
+        timing = run_experiment(saved, how, engine).timing
+    *_, meanwhile, after = (re.fullmatch(COST, text) for text in (*texts, taken(timing).text))
+    assert after and re.fullmatch(r"[\d.]+ s, money unknown", after[3]) and not after[1]
+    count, ran = int(before[2]), int(after[2])
+    assert ran == len(engine.ran) and (ran <= count if before[1] else ran == count)
+    assert meanwhile and meanwhile[2] == after[2]
+    last = RunCost("e1", 10.0, 5, 2, {CONTROL: {"cost": 0.5}, plan.arms[-1].name: {"cost": 0.5}})
+    again = re.fullmatch(COST, estimated(plan, last).text)
+    assert again and again[3].endswith("as in e1, where 5 episodes took 10.0 s with --workers 2")
+    assert again[3].startswith(f"about {2 * int(again[2]):.1f} s, ")

@@ -68,7 +68,7 @@ def test_each_option_changes_plan(example: str) -> None:
         example, "--repeats", "3", "--seed", "8", "--only", "2"
     )
     refused = CliRunner().invoke(main, ["plan", example, "--set", "attempt_time=never"])
-    assert refused.exit_code == 64 and "ATTEMPT_TIME" in refused.output
+    assert refused.exit_code == 64 and "settings.attempt_time: 'never'" in refused.output
 
 
 def test_python_experiment_plans_like_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,14 +127,14 @@ def test_dry_run_is_plan_and_starts_nothing(example: str) -> None:
 
 
 def test_plan_does_not_guess_time(example: str) -> None:
-    assert "duration: unknown, it has not run here yet" in planned(example)
+    assert "time unknown, money unknown, it has not run here yet" in planned(example)
     timing = {"seconds": 20.0, "episodes": 10, "workers": 2}
     folder = Path(".wirefault/logs/experiments/e1")
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text("{}")
     title = "A lost reply does not make my agent order twice"
     (folder / "verdict.json").write_text(json.dumps({"title": title, "timing": timing}))
-    estimate = "about 60.0 s, as in e1, where 10 episodes took 20.0 s with --workers 2"
+    estimate = "about 60.0 s, money unknown, as in e1, where 10 episodes took 20.0 s with --workers 2"
     assert estimate in planned(example).replace("\n", " ")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from tests.experiments.dealer import Dealer, on_paper, sometimes
 from tests.experiments.test_run_experiment import planned, run_on_paper
 from wirefault.core.errors import InputError
 from wirefault.experiments.arms import ArmFacts
-from wirefault.experiments.decision_cost import decision_lines
+from wirefault.experiments.cost import claim_lines, estimated
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.index import RunCost, last_run_of
@@ -254,20 +255,22 @@ def test_experiment_without_faults_is_refused(tmp_path: Path) -> None:
 
 def test_plan_estimates_cost_from_earlier_run(tmp_path: Path) -> None:
     saved = sequential_experiment(tmp_path, limits={"episodes": 300})
-    before = "\n".join(decision_lines(saved.plan, None))
-    assert "unknown, since it has not run here yet" in before and "a decision costs: unknown" in before
+    assert "unknown, since it has not run here yet" in "\n".join(claim_lines(saved.plan, None))
+    unknown = "cost: at most 900 episodes, time unknown, money unknown, it has not run here yet"
+    assert estimated(saved.plan, None).text == unknown
     run_experiment(saved, on_paper(), Dealer(sometimes))
     last = last_run_of(saved.logs, "On paper")
-    after = "\n".join(decision_lines(saved.plan, last))
-    assert "as in e" in after and "money unknown" in after
+    assert "as in e" in "\n".join(claim_lines(saved.plan, last))
+    after = estimated(saved.plan, last).text
+    assert re.fullmatch(r"cost: about \d+ episodes, about [\d.]+ s, money unknown, as in e.*", after)
     assert last is not None and last.estimates["control"]["success_rate"] == 1.0
 
 
 def test_plan_estimates_money_where_every_arm_has_cost(tmp_path: Path) -> None:
     saved = sequential_experiment(tmp_path, limits={"episodes": 300})
     control = {"success_rate": 0.8, "cost": 0.01}
-    [*_, total] = decision_lines(saved.plan, RunCost("e1", 10.0, 20, 1, {"control": control}))
-    assert "USD" in total and "s with --workers 1" in total
+    total = estimated(saved.plan, RunCost("e1", 10.0, 20, 1, {"control": control})).text
+    assert " USD, as in e1, where 20 episodes took 10.0 s with --workers 1" in total
 
 
 def test_paper_engine_without_faults_is_held(tmp_path: Path) -> None:

@@ -205,7 +205,7 @@ def test_plan_refuses_undecidable_claims_and_prices_all_arms(tmp_path: Path) -> 
     console = Console(width=200, record=True)
     print_plan(console, plan, last)
     # three arms without faults, two with; two episodes each
-    assert "cost: about 3.5 USD, as in e0" in console.export_text()
+    assert "cost: 10 episodes, about 10.0 s, about 3.5 USD, as in e0" in console.export_text()
     assert math.isclose(3.5, 2 * (3 * 0.25 + 2 * 0.5))
 
 

@@ -82,6 +82,14 @@ class AuditResult:
         return estimate(self.asks, clean, self.replayed, self.prices)
 
     @property
+    def estimated_seconds(self) -> float | None:
+        """The time of the runs with faults one after another, by the clean run; each hang lasts in full."""
+        if self.clean is None:
+            return None
+        each = self.clean.seconds
+        return sum(ask.runs * (each + ask.question.hangs * self.patience) for ask in self.asks)
+
+    @property
     def shows_nothing(self) -> str:
         """Why no answer is known; empty if one is."""
         if self.problem or not self.asks:

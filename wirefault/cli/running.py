@@ -25,9 +25,11 @@ from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.identity import new_run_id
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.assertions.registry import load_functions
+from wirefault.experiments.cost import estimated, taken
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import files_meant
+from wirefault.experiments.index import last_run_of
 from wirefault.experiments.plan import ExperimentPlan, levels_of, stressed
 from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.experiments.run_tournament import (
@@ -168,6 +170,10 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     console.print(saved.plan.experiment.title, style="bold", markup=False)
     for line in head_lines(saved.plan):
         console.print(Text(line))
+    costs = not saved.plan.is_plain_run  # whose summary has its duration and its tokens
+    if costs and not any(map(saved.run_ids, saved.plan.arms)):  # of one that is resumed, part is done
+        last = last_run_of(saved.logs, saved.plan.experiment.title)
+        console.print(Text(estimated(saved.plan, last).text), soft_wrap=True)
     with explained_file_errors(), _progress_on(console, verbose=how.verbose) as progress:
         result = run_experiment(
             replace(saved, retry_invalid=how.retry_invalid),
@@ -181,6 +187,8 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
             ),
             engine,
         )
+    if costs:
+        console.print(Text(taken(result.timing).text), soft_wrap=True)
     if agent_of(saved.plan) and not any(arm.hypothesis or arm.asserted for arm in _faulted(result)):
         show_page(saved)  # it states nothing: the tournament compares it
     else:

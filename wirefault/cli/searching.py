@@ -107,7 +107,9 @@ def run_to_end(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = (
 def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()) -> tuple[int, SearchResult]:
     """Run the rest of the search and show it."""
     from wirefault.cli.running import ready_to_run, workers_for
+    from wirefault.experiments.cost import estimated, taken
     from wirefault.experiments.engine import LocalEngine, RunControl
+    from wirefault.experiments.index import last_run_of
     from wirefault.experiments.search.run_search import run_search
     from wirefault.lab.process import print_to_stderr
     from wirefault.report.page.write import page_line
@@ -115,6 +117,9 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
 
     choice = ready_to_run(saved, how.toxiproxy)
     click.echo(saved.plan.experiment.title, err=how.as_json)
+    if not any(map(saved.run_ids, saved.plan.arms)):  # of one that is resumed, part is done
+        last = last_run_of(saved.logs, saved.plan.experiment.title)
+        click.echo(estimated(saved.plan, last).text, err=how.as_json)
     workers_count = workers_for(saved.plan.configuration.wiring, how.workers)
     control = RunControl(choice, print_to_stderr, workers_count)
     steps = None
@@ -125,7 +130,7 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
     elif hooks:
         raise InputError("--hooks: only a search for the next experiments has hooks")
     result = run_search(saved, control, LocalEngine(), steps)
-    for line in search_lines(result):
+    for line in (taken(result.timing).text, *search_lines(result)):
         click.echo(line, err=how.as_json)
     environ = saved.plan.configuration.environ
     click.echo(page_line(saved.logs, saved.experiment_id, environ), err=how.as_json)

@@ -14,6 +14,7 @@ from threading import Event as ThreadEvent
 from threading import Thread
 
 from wirefault.experiments.arms import facts_of_one
+from wirefault.experiments.cost import Cost, taken
 from wirefault.experiments.estimates import Terms
 from wirefault.experiments.expression import Bounds, exactly, parse_expression
 from wirefault.experiments.facts_store import facts_in
@@ -48,6 +49,8 @@ class ArmSoFar:
     outcomes: dict[str, str] = field(default_factory=dict)
     findings: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FINDINGS))
     terms: Terms = field(default_factory=Terms)
+    cost: Cost | None = None
+    """Of the command so far, all arms together."""
 
     @property
     def successes(self) -> int:
@@ -130,6 +133,7 @@ class Watch:
         self._began: float | None = None
         self._completed = 0
         self._cost = self._earlier_cost = 0.0
+        self._is_priced = True
         self._counts = Counter[str]()  # of the events read, by run
         self._sealed: set[str] = set()
         self._prices = load_prices(saved.plan.configuration.settings.prices)
@@ -172,6 +176,7 @@ class Watch:
         """Read new events and decide."""
         self._read(arm)
         if self._tell:
+            self.arm.cost = taken(self.taken)
             self._tell(self.arm)
         seconds = self._clock() - (self._began or 0.0)
         safety, limits = self._saved.plan.experiment.safety, self._saved.plan.experiment.limits
@@ -186,9 +191,10 @@ class Watch:
 
     @property
     def taken(self) -> dict[str, float]:
-        """Seconds since the start of the first arm, and the episodes in them."""
+        """Seconds since the start of the first arm, the episodes in them, and ``usd`` if all is priced."""
         seconds = 0.0 if self._began is None else self._clock() - self._began
-        return {"seconds": round(seconds, 3), "episodes": self._completed}
+        money = {"usd": self._cost - self._earlier_cost} if self._prices and self._is_priced else {}
+        return {"seconds": round(seconds, 3), "episodes": self._completed, **money}
 
     def _read(self, arm: PlannedArm) -> None:
         """Read run by run: all events of a long, resumed arm would fill the memory."""
@@ -202,7 +208,9 @@ class Watch:
 
     def _take_in(self, arm: PlannedArm, run_id: str, identified: Sequence[tuple[str, Event]]) -> None:
         events = [event for _, event in identified]
-        self._cost += costs_of(events, self._prices).usd or 0.0
+        costs = costs_of(events, self._prices)
+        self._cost += costs.usd or 0.0
+        self._is_priced &= not costs.unpriced and not costs.uncounted
         judged = {event.episode: event for event in events if isinstance(event, EpisodeJudged)}
         for key, event in judged.items():
             is_new = key not in self.arm.outcomes

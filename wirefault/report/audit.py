@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
+from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
@@ -15,6 +16,7 @@ from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, asked_text, call_texts, finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.audit.spending import Spending
+from wirefault.experiments.cost import Cost
 from wirefault.history.judged_events import Severity
 from wirefault.history.logs import strip_control
 from wirefault.judging.summary import counted
@@ -93,9 +95,8 @@ def print_plan(console: Console, result: AuditResult, *, listed: bool) -> None:
         " a hang lasts"
         f" {result.patience:.0f} s",
     )
-    estimated = result.estimated
-    if expected := _spent(estimated):
-        _print_line(console, f"estimated by the clean run, for the runs with faults: {expected}")
+    cost, source = result.estimated, "by the clean run, one run with a fault after another"
+    _print_line(console, _cost_text(Cost(count, "about", result.estimated_seconds, source=source), cost))
 
 
 def print_answer(console: Console, answer: Answer) -> None:
@@ -145,28 +146,23 @@ def print_audit(
 
 def _head(result: AuditResult, clean: CleanRuns) -> list[str]:
     command = " ".join(map(shlex.quote, result.saved.plan.configuration.wiring.arguments[2:]))
-    spent = f", {money}" if (money := _spent(result.spent)) else ""
     return [
         f"audit of: {command}",
-        f"{counted(result.runs, 'run')} in 1 lab, {result.seconds or 0:.0f} s{spent}",
+        _cost_text(Cost(result.runs, seconds=result.seconds), result.spent),
         f"clean: {counted(len(clean.calls), 'call')}, exit 0, {clean.seconds:.1f} s",
     ]
 
 
-def _spent(spending: Spending) -> str:
-    """Return the cost; without prices, the tokens. Empty without model requests."""
+def _cost_text(cost: Cost, spending: Spending) -> str:
+    """Return the cost of runs; the tokens, too, where their price or some of them are unknown."""
     if spending.cost_usd is not None and not spending.uncounted:
-        return _dollars(spending.cost_usd)
+        return structs.replace(cost, usd=spending.cost_usd).text
     if not spending.requests:
-        return ""
+        return cost.text
     without = counted(spending.uncounted, "request")
     more = f" or more, {without} without token counts" if spending.uncounted else ""
-    cost = f", {_dollars(spending.cost_usd)} or more" if spending.cost_usd is not None else ""
-    return f"{spending.tokens} model tokens{more}{cost}"
-
-
-def _dollars(amount: float) -> str:
-    return f"${amount:.1g}" if 0 < amount < 0.01 else f"${amount:.2f}"
+    least = f", {spending.cost_usd:.3g} USD or more" if spending.cost_usd is not None else ""
+    return f"{cost.text}; {spending.tokens} model tokens{more}{least}"
 
 
 def _replay_line(spending: Spending) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wirefault.core.redaction import Redaction
 from wirefault.experiments.assertions.registry import statement_of
-from wirefault.experiments.decision_cost import decision_lines, money_lines
+from wirefault.experiments.cost import claim_lines, estimated
 from wirefault.experiments.estimates import prompt_of
 from wirefault.experiments.expression import Bounds, exactly
 from wirefault.experiments.figures import figure_named
@@ -60,7 +60,7 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
         toxics = ", ".join(f"{name} x{count}" for name, count in plan.toxics_drawn(arm).items())
         table.add_row(Text(arm.name), Text(one_line("; ".join(_demands(arm)))), Text(toxics or "none"))
     console.print(table)
-    cost_lines = list(decision_lines(plan, last)) or [time_line(plan, last), *money_lines(plan, last)]
+    cost_lines = (*claim_lines(plan, last), estimated(plan, last).text)
     for line in (*cost_lines, *radius_lines(plan), *end_lines(plan)):
         console.print(Text(line))
     rates = new_table("arm", "fault", "links", "true rate", "conditions", text_columns=(0, 1, 2, 3, 4))
@@ -228,15 +228,6 @@ def end_lines(plan: ExperimentPlan) -> Iterator[str]:
     bounds += [] if limits.cost is None else [f"{limits.cost:g} USD"]
     if bounds:
         yield f"no episodes start after {' or '.join(bounds)}"
-
-
-def time_line(plan: ExperimentPlan, last: RunCost | None) -> str:
-    """Estimate the duration from the ``last`` run; unknown without one."""
-    if last is None:
-        return "duration: unknown, it has not run here yet"
-    each = last.seconds / last.episodes
-    source = f"{last.episodes} episodes took {last.seconds:.1f} s with --workers {last.workers}"
-    return f"duration: about {plan.episodes * each:.1f} s, as in {last.experiment_id}, where {source}"
 
 
 def _demands(arm: PlannedArm) -> Iterator[str]:

@@ -34,11 +34,12 @@ class RunProgress:
             TextColumn("{task.fields[rate]}", markup=False),
             TimeRemainingColumn(),
             TextColumn("{task.fields[success]}", markup=False),
+            TextColumn("{task.fields[cost]}", markup=False),
             console=console,
             refresh_per_second=4,
             transient=True,
         )
-        self._task = self._progress.add_task("", total=None, rate="", success="", visible=False)
+        self._task = self._progress.add_task("", total=None, rate="", success="", cost="", visible=False)
         self._arm: tuple[str, int, float] = ("", 0, 0.0)
 
     def __enter__(self) -> RunProgress:
@@ -57,7 +58,8 @@ class RunProgress:
             self._progress.reset(self._task, total=arm.planned, description=arm.name, visible=True)
         _, before, began = self._arm
         rate = f"{(done - before) / (now - began):.1f}/s" if now > began else ""
-        self._progress.update(self._task, completed=done, rate=rate, success=success_line(arm))
+        cost = arm.cost.text if arm.cost else ""
+        self._progress.update(self._task, completed=done, rate=rate, success=success_line(arm), cost=cost)
         while arm.findings:
             self._progress.console.print(f"  {one_line(arm.findings.popleft())}", style="dim", markup=False)
 

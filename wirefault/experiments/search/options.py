@@ -12,6 +12,7 @@ from msgspec import structs
 
 from wirefault.core.errors import InputError
 from wirefault.core.yaml_text import dump_yaml
+from wirefault.experiments.cost import MIN_CONTROLS
 from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.experiment_file import load_experiment
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
@@ -22,7 +23,6 @@ from wirefault.experiments.search.minimise import Smallest, Terms
 from wirefault.experiments.search.pairs import Factor, by_link, covering_rows, factors_of, with_row
 from wirefault.experiments.search.run_search import SearchResult, dosed_arm
 from wirefault.experiments.search.trials import (
-    MIN_CONTROLS,
     base_arm,
     check_failures,
     planned_search,

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from wirefault.core.errors import UNKNOWN, InputError, UserError, nearest
+from wirefault.experiments.cost import control_keys
 from wirefault.experiments.experiment import CONTROL
 from wirefault.experiments.experiment_file import ExperimentFile
 from wirefault.experiments.facts import EpisodeFacts
@@ -20,7 +21,6 @@ from wirefault.experiments.verdict import judge_experiment
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.settings.configuration import load_configuration
 
-MIN_CONTROLS, _MAX_CONTROLS = 4, 8
 # episodes without an outcome, one after the other, that end a search
 _MAX_OPEN = 5
 # prompts for each counted episode, since some may be invalid
@@ -121,11 +121,7 @@ class Trials:
     @property
     def control_keys(self) -> list[str]:
         """Keys of the control's episodes before any step."""
-        plan = self.saved.plan
-        prompts = int(plan.search["prompts"])
-        most = prompts if plan.search["kind"] == "next" else _MAX_CONTROLS  # it needs the calls of each
-        count = max(MIN_CONTROLS, min(prompts, most))
-        return [prompt.key for prompt in plan.prompts[:count]]
+        return control_keys(self.saved.plan)
 
     @property
     def control_problem(self) -> str | None:

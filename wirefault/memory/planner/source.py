@@ -9,11 +9,12 @@ from typing import Any
 
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.yaml_text import dump_yaml
+from wirefault.experiments.cost import MIN_CONTROLS
 from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.experiment_file import ExperimentFile, load_experiment
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.plan_experiment import plan_experiment
-from wirefault.experiments.search.trials import MIN_CONTROLS, planned_search
+from wirefault.experiments.search.trials import planned_search
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.planner import NextExperiment
 from wirefault.wiring.spec_file import SpecFile, read_spec_file
