@@ -152,7 +152,7 @@ CASES = [
     Case(BOTH, "--fail-fast", lambda h: len(h.object.get("of", [1])), 1),
     Case(RUN, "--dry-run", lambda h: h.engine.ran, []),
     Case("run both --toxiproxy embedded --json", "--recursive", lambda h: len(h.object.get("of", [1])), 3),
-    Case(RUN, "--persona quitter", persona, "quitter", "x", "PERSONA"),
+    Case(RUN, "--persona quitter", persona, "quitter", "x", "settings.persona: "),
     Case(
         BOTH,
         "--filter A",
@@ -198,7 +198,7 @@ CASES = [
     ),
     Case(PLAN, "--max-time 1min", printed("no episodes start after 60 s"), True, "x", "limits.time"),
     Case(PLAN, "--max-cost 2", printed("no episodes start after 2 USD"), True, "0", "0 is not in the range"),
-    Case(PLAN, "--set chaos_level=0.5", printed("25 %"), True, "chaos_level=x", "CHAOS_LEVEL"),
+    Case(PLAN, "--set chaos_level=0.5", printed("25 %"), True, "chaos_level=x", "settings.chaos_level: "),
     Case(
         "report latest",
         "--out o",

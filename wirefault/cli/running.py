@@ -181,7 +181,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
                 choice,
                 print_to_stderr,
                 workers_for(configuration.wiring, how.workers),
-                how.verbose,
+                verbose=how.verbose,
                 progress=progress,
                 arm_done=_say_arm,
             ),
