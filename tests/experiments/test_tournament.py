@@ -19,6 +19,7 @@ from wirefault.experiments.measure import finite
 from wirefault.experiments.tournament import Contestant, Pairing, Table, compared_pairs, table_of
 from wirefault.history.judged_events import Costs, EpisodeJudged, Outcome
 from wirefault.judging.writes import WriteCount
+from wirefault.report.tournament import rows_of
 
 
 def order(executed: int, maybe: int = 0, same: str = "tea") -> WriteCount:
@@ -130,6 +131,12 @@ def test_true_claims_are_counted_where_a_claim_can_be_checked() -> None:
     outcomes: list[Outcome] = ["success", "honest_failure", "false_success", "crash", "duplicate"]
     honest = table(contestant("a", outcomes), contestant("b", outcomes)).standings[0].figures["honest"]
     assert (honest.value, honest.n) == (2 / 3, 3)
+
+
+def test_rate_is_shown_with_its_interval_once() -> None:
+    compared = table(contestant("a", ["success", "failure", "failure"]), contestant("b", ["success"] * 3))
+    columns, [*_, row] = rows_of(compared)  # by success
+    assert row[columns.index("success_rate")] == "33.3 % (1 of 3) [1.7 %, 86.5 %]"
 
 
 def test_undecided_pair_names_number_of_pairs() -> None:

@@ -60,6 +60,8 @@ BASE: dict[str, Any] = {
     },
 }
 
+UNTIL_DECIDED = {"repeats": None, "until_decided": True, "limits": {"episodes": 3}}
+
 
 def written(folder: Path, **changes: Any) -> Path:
     (folder / "agent.py").write_text(AGENT, encoding="utf-8")
@@ -127,6 +129,15 @@ def test_arm_that_did_not_start_has_no_page(tmp_path: Path) -> None:
     assert page_line(saved.logs, saved.experiment_id, {}).endswith("nothing was recorded")
 
 
+def test_plan_has_the_cost_of_all_arms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for changes, expected in (({}, "18 episodes"), (UNTIL_DECIDED, "at most 27 episodes")):
+        written(tmp_path, **changes)
+        result = CliRunner().invoke(main, ["plan", "t.yaml"])
+        unknown = "time unknown, money unknown, it has not run here yet"
+        assert f"Which retry is safe: cost: {expected}, {unknown}" in result.output, result.output
+
+
 @pytest.mark.parametrize("words", [["show"], ["runs", "verify"], ["runs", "bundle"], ["compare", "latest"]])
 def test_command_for_one_recording_says_what_shows_a_tournament(tmp_path: Path, words: list[str]) -> None:
     plan = plan_experiment(load_experiments(written(tmp_path))[0], {"LOGS_DIR": str(tmp_path / "logs")})
@@ -142,7 +153,7 @@ def test_arms_meet_same_faults_up_to_the_cap(tmp_path: Path, monkeypatch: pytest
     with shop(tmp_path / "shop.db") as record:
         links = {"shop": {**WIRING["links"]["shop"], "upstream": record.url}}
         wiring, faults = {**WIRING, "links": links}, {"faults": {"faults": [LOST, AT_RANDOM]}}
-        until = {"repeats": None, "until_decided": True, "limits": {"episodes": 3}}
+        until = UNTIL_DECIDED
         file = written(tmp_path, wiring=wiring, method=faults, arms=pair, **until)
         ran = CliRunner().invoke(main, ["run", str(file), "--json"])
     document = json.loads(ran.stdout)

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import click
+from rich.text import Text
 
 from wirefault.cli.help import Command
 from wirefault.cli.options import (
@@ -20,6 +21,7 @@ from wirefault.cli.options import (
     takes,
 )
 from wirefault.core.errors import InputError
+from wirefault.experiments.cost import Cost, estimated, total
 from wirefault.experiments.experiment_file import (
     ExperimentFile,
     experiments_below,
@@ -31,7 +33,7 @@ from wirefault.experiments.experiment_file import (
 from wirefault.experiments.index import last_run_of
 from wirefault.experiments.plan import ExperimentPlan
 from wirefault.experiments.plan_experiment import plan_experiment
-from wirefault.experiments.run_tournament import is_next_arm
+from wirefault.experiments.run_tournament import contests_in, is_next_arm, tournament_title
 from wirefault.lab.process import print_to_stderr
 from wirefault.report.experiment_plan import print_plan, undecidable_lines
 from wirefault.report.terminal import plain_console
@@ -99,11 +101,20 @@ def _read(target: Path, how: RunOptions) -> list[ExperimentFile]:
     return [each for file in files for each in load_experiments(file, how.changes)]
 
 
+def expected_cost(plans: Sequence[ExperimentPlan]) -> Cost:
+    """Estimate what they cost together, each by its last run."""
+    lasts = [last_run_of(plan.configuration.logs, plan.experiment.title) for plan in plans]
+    return total([estimated(plan, last) for plan, last in zip(plans, lasts, strict=True)])
+
+
 def show_plans(plans: Iterable[ExperimentPlan]) -> None:
     """Show the plans. Raises ``InputError`` for claims that they cannot decide."""
-    problems = []
-    for plan in plans:
-        print_plan(plain_console(), plan, last_run_of(plan.configuration.logs, plan.experiment.title))
-        problems += [f"{plan.experiment.title}: {line}" for line in undecidable_lines(plan)]
+    console, problems = plain_console(), list[str]()
+    for contest in contests_in(list(plans)):
+        for plan in contest:
+            print_plan(console, plan, last_run_of(plan.configuration.logs, plan.experiment.title))
+            problems += [f"{plan.experiment.title}: {line}" for line in undecidable_lines(plan)]
+        if len(contest) > 1:
+            console.print(Text(f"{tournament_title(contest[0])}: {expected_cost(contest).text}"))
     if problems:
         raise InputError("\n".join(problems))

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from wirefault.audit.options import is_audit
 from wirefault.cli.options import RunOptions, check_playbooks, environ_below, logs_in
-from wirefault.cli.plan import plans_of
+from wirefault.cli.plan import expected_cost, plans_of
 from wirefault.cli.recorded import print_object
 from wirefault.cli.reports import make_reports_folder, write_reports
 from wirefault.cli.results import show_page, show_result, show_tournament
@@ -25,11 +25,10 @@ from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.identity import new_run_id
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.assertions.registry import load_functions
-from wirefault.experiments.cost import estimated, taken
+from wirefault.experiments.cost import Cost, taken, total
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import files_meant
-from wirefault.experiments.index import last_run_of
 from wirefault.experiments.plan import ExperimentPlan, levels_of, stressed
 from wirefault.experiments.run_experiment import ExperimentResult, run_experiment
 from wirefault.experiments.run_tournament import (
@@ -110,13 +109,24 @@ def _tournament_anew(plans: Sequence[ExperimentPlan]) -> Tournament:
 
 def run_and_show_tournament(tournament: Tournament, how: RunOptions) -> TournamentResult:
     """Run the rest of each arm and show how the arms compare. Raises ``UserError``."""
-    console = plain_console(stderr=how.as_json)
+    console, costs = plain_console(stderr=how.as_json), list[Cost]()
+    plans = [saved.plan for saved in tournament.experiments]
+    if not any(saved.run_ids(arm) for saved in tournament.experiments for arm in saved.plan.arms):
+        console.print(Text(f"{tournament.title}: {expected_cost(plans).text}"), soft_wrap=True)
+
+    def run_one(saved: SavedExperiment) -> ExperimentResult:
+        result = run_and_show(saved, how)
+        costs.append(taken(result.timing))
+        return result
+
     result = run_tournament(
         tournament,
-        lambda saved: run_and_show(saved, how),
+        run_one,
         print_to_stderr,
         lambda arm: arm.code == INTERRUPTED or (how.fail_fast and arm.code != 0),
     )
+    if costs:
+        console.print(Text(f"{tournament.title}: {total(costs).text}"), soft_wrap=True)
     show_tournament(console, result, how.out, page=True)
     return result
 
@@ -172,8 +182,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
         console.print(Text(line))
     costs = not saved.plan.is_plain_run  # whose summary has its duration and its tokens
     if costs and not any(map(saved.run_ids, saved.plan.arms)):  # of one that is resumed, part is done
-        last = last_run_of(saved.logs, saved.plan.experiment.title)
-        console.print(Text(estimated(saved.plan, last).text), soft_wrap=True)
+        console.print(Text(expected_cost([saved.plan]).text), soft_wrap=True)
     with explained_file_errors(), _progress_on(console, verbose=how.verbose) as progress:
         result = run_experiment(
             replace(saved, retry_invalid=how.retry_invalid),

@@ -106,10 +106,10 @@ def run_to_end(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = (
 
 def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()) -> tuple[int, SearchResult]:
     """Run the rest of the search and show it."""
+    from wirefault.cli.plan import expected_cost
     from wirefault.cli.running import ready_to_run, workers_for
-    from wirefault.experiments.cost import estimated, taken
+    from wirefault.experiments.cost import taken
     from wirefault.experiments.engine import LocalEngine, RunControl
-    from wirefault.experiments.index import last_run_of
     from wirefault.experiments.search.run_search import run_search
     from wirefault.lab.process import print_to_stderr
     from wirefault.report.page.write import page_line
@@ -118,8 +118,7 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
     choice = ready_to_run(saved, how.toxiproxy)
     click.echo(saved.plan.experiment.title, err=how.as_json)
     if not any(map(saved.run_ids, saved.plan.arms)):  # of one that is resumed, part is done
-        last = last_run_of(saved.logs, saved.plan.experiment.title)
-        click.echo(estimated(saved.plan, last).text, err=how.as_json)
+        click.echo(expected_cost([saved.plan]).text, err=how.as_json)
     workers_count = workers_for(saved.plan.configuration.wiring, how.workers)
     control = RunControl(choice, print_to_stderr, workers_count)
     steps = None

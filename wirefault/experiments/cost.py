@@ -7,7 +7,7 @@ What no run showed is unknown.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
@@ -58,6 +58,21 @@ def taken(timing: Mapping[str, float]) -> Cost:
     return Cost(int(timing.get("episodes", 0)), seconds=timing.get("seconds"), usd=timing.get("usd"))
 
 
+def total(costs: Sequence[Cost]) -> Cost:
+    """Return the cost of experiments together, which is unknown with an unknown part."""
+    if len(costs) == 1:
+        return costs[0]
+    bounds, sources = {each.bound for each in costs}, {each.source for each in costs}
+    seconds, money = [each.seconds for each in costs], [each.usd for each in costs]
+    return Cost(
+        sum(each.episodes for each in costs),
+        next((bound for bound in ("at most", "about") if bound in bounds), ""),
+        None if None in seconds else sum(filter(None, seconds)),
+        None if None in money else sum(filter(None, money)),
+        NOT_YET if NOT_YET in sources else "of all arms together" if any(sources) else "",
+    )
+
+
 def estimated(plan: ExperimentPlan, last: RunCost | None) -> Cost:
     """Estimate what the plan costs. ``last``: the experiment's last run."""
     counts, bound = _counts(plan, last)
@@ -76,7 +91,8 @@ def _counts(plan: ExperimentPlan, last: RunCost | None) -> tuple[Mapping[str, in
         return _search_counts(plan)
     sequential = plan.sequential
     if sequential is None:
-        return {arm.name: len(plan.prompts_of(arm)) for arm in plan.arms}, ""
+        bound = "at most" if plan.experiment.until_decided else ""  # a tournament decides for its arms
+        return {arm.name: len(plan.prompts_of(arm)) for arm in plan.arms}, bound
     costs = claim_costs(plan, last)
     if last is None or any(cost.length is None for cost in costs):
         return {arm.name: len(sequential.prompts) for arm in plan.arms}, "at most"

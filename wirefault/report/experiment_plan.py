@@ -48,7 +48,7 @@ def print_plan(console: Console, plan: ExperimentPlan, last: RunCost | None) -> 
         console.print(Text(line))
     if plan.experiment.description:
         console.print(Text(one_line(plan.experiment.description)), soft_wrap=True)
-    most = "up to " if plan.sequential else ""
+    most = "up to " if plan.experiment.until_decided else ""
     sizes = sorted({len(plan.prompts_of(arm)) for arm in plan.arms})
     size = counted(sizes[0], "episode") if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} episodes"
     each = f"{counted(len(plan.arms), 'arm')} of {most if len(sizes) == 1 else ''}{size} each"

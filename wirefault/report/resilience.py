@@ -88,8 +88,8 @@ def figure_text(figure: Measure) -> str:
     if figure.interval is None or not any(map(math.isfinite, figure.interval)):
         return one_line(figure.text)
     ends = [in_unit(end, figure.unit) for end in figure.interval]
-    n = "" if "(" in figure.text else f", n = {figure.n}"  # else it counts
-    return one_line(f"{figure.text} [{', '.join(ends)}]{n}")
+    n = "" if "(" in figure.figure else f", n = {figure.n}"  # else it counts
+    return one_line(f"{figure.figure} [{', '.join(ends)}]{n}")
 
 
 def _recovery(arms: _Arms) -> tuple[Table, str]:
