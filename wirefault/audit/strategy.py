@@ -59,14 +59,11 @@ class Questions:
     """The links whose model replies before the fault are the clean run's."""
     problem: str
     """Why nothing may be asked; empty if something may."""
-
-    def fault_set(self, links: Links) -> str:
-        """One fault set with an entry for each question, which is met in that question's episodes."""
-        entries = [ask.question.entry(ask.id, ask.call, self.patience) for ask in self.asks]
-        return str(canonical_text({"faults": entries}, links))
+    faults: str
+    """One fault set with an entry for each question, which is met in that question's episodes."""
 
 
-def questions_after(clean: CleanRuns, options: AuditOptions) -> Questions:
+def questions_after(clean: CleanRuns, options: AuditOptions, links: Links) -> Questions:
     """Plan the questions by the calls of the clean runs."""
     asks, patience = list(plan_asks(options.chosen, clean.calls)), options.patience_after(clean)
     hosts = writes_by_host(clean.runs)
@@ -93,7 +90,9 @@ def questions_after(clean: CleanRuns, options: AuditOptions) -> Questions:
             " in its place; leave the option out"
         )
     limit = 3 * clean.seconds + patience + _MARGIN_S
-    return Questions(asks, patience, limit, writes, replayed, problem)
+    entries = [ask.question.entry(ask.id, ask.call, patience) for ask in asks]
+    faults = str(canonical_text({"faults": entries}, links))
+    return Questions(asks, patience, limit, writes, replayed, problem, faults)
 
 
 def _replayed(clean: CleanRuns, wanted: bool | None) -> list[str]:
@@ -125,8 +124,8 @@ class AuditQuestions:
         if (number := len(clean.runs) + 1) <= CLEAN_RUNS:
             trial = Trial(clean_key(number), self._clean_settings(arm.settings, number))
             return Batch(prompts=self._prompts(saved, map(clean_key, range(1, number + 1))), trials=[trial])
-        questions = self._questions_after(clean)
-        settings = self._settings(saved, questions)
+        questions = self._questions_after(clean, saved)
+        settings = self._settings(arm.settings, questions)
         states = [(ask, *self._state(ask, recorded, clean, questions)) for ask in _in_order(questions.asks)]
         usual_s = 2 * clean.seconds + 1
         trials = [
@@ -164,7 +163,7 @@ class AuditQuestions:
             result.clean, result.problem = clean, clean.problem
         if result.problem or len(clean.runs) < CLEAN_RUNS:
             return result
-        questions = self._questions_after(clean)
+        questions = self._questions_after(clean, saved)
         result.asks, result.patience = list(questions.asks), questions.patience
         result.sequential, result.writes = clean.varies, questions.writes
         result.replayed, result.problem = questions.replayed, questions.problem
@@ -191,8 +190,9 @@ class AuditQuestions:
             self._clean, self._questions = CleanRuns([run for run in runs if run]), None
         return self._clean
 
-    def _questions_after(self, clean: CleanRuns) -> Questions:
-        self._questions = self._questions or questions_after(clean, self._options)
+    def _questions_after(self, clean: CleanRuns, saved: SavedExperiment) -> Questions:
+        if self._questions is None:
+            self._questions = questions_after(clean, self._options, saved.plan.configuration.wiring.links)
         return self._questions
 
     def _state(
@@ -219,20 +219,16 @@ class AuditQuestions:
         changes = {"audit_writes": documents[0], "audit_model": documents[1], "faults": ""}
         return settings.model_copy(update=changes)
 
-    def _settings(self, saved: SavedExperiment, questions: Questions) -> Settings:
+    def _settings(self, settings: Settings, questions: Questions) -> Settings:
         """The settings of the runs with faults: who answers writes, which model replies are replayed."""
-        [arm], options = saved.plan.arms, self._options
-        changes = {
-            "faults": questions.fault_set(saved.plan.configuration.wiring.links),
-            "attempt_time": questions.limit,
-        }
+        options, changes = self._options, {"faults": questions.faults, "attempt_time": questions.limit}
         if questions.replayed:
             files = str(self._replies.model), str(self._replies.model_copy)
             changes["audit_model"] = ReplayDocument("replay", *files, questions.replayed).dump()
         if not questions.problem and not (options.mode == "real" and options.confirmed):
             document = self._writes_document("answer", only_beyond=questions.writes == "real")
             changes["audit_writes"] = document.dump()
-        return arm.settings.model_copy(update=changes)
+        return settings.model_copy(update=changes)
 
     def _writes_document(
         self, mode: Literal["record", "answer"], *, only_beyond: bool = False
