@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -48,9 +49,9 @@ def call(command: str, *options: str) -> Result:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("tool_limit=many", "TOOL_LIMIT='many'"),
-        ("Tool-Limit=0", "TOOL_LIMIT='0'"),
-        ("tol_limit=2", "--set tol_limit: unknown key; did you mean 'tool_limit'?"),
+        ("tool_limit=many", "(TOOL_LIMIT=|settings.tool_limit: )'many'"),
+        ("Tool-Limit=0", "(TOOL_LIMIT=|settings.tool_limit: )'0'"),
+        ("tol_limit=2", "--set tol_limit: unknown key; did you mean 'tool_limit'\\?"),
         ("tool_limit", "--set tool_limit: must be KEY=VALUE"),
         ("audit_model={}", "--set audit_model: unknown key"),
     ],
@@ -58,7 +59,7 @@ def call(command: str, *options: str) -> Result:
 def test_wrong_key_or_value_is_refused(command: str, words: str, message: str) -> None:
     result = call(command, "--set", words)
     assert (result.exit_code, type(result.exception)) == (64, SystemExit)
-    assert message in " ".join(result.output.split())
+    assert re.search(message, " ".join(result.output.split())), result.output
 
 
 @pytest.mark.parametrize("words", ["api_key=hunter2", "sk-ant-hunter2", "seed=sk-ant-api03-hunter2-hunter2"])
