@@ -237,7 +237,7 @@ def audit(folder: Path) -> RunRest:
 
 @dataclass
 class Heard:
-    """What the listener of an audit hears."""
+    """Notes all that an audit tells its listener."""
 
     problems: list[str] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
@@ -309,7 +309,7 @@ COST = r"cost: (?:(about|at most) )?(\d+) episodes?, (.*)"
 # the summary of a plain run has its duration and its tokens
 @pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].plan_in and name != "plain run"])
 def test_cost_has_the_same_words_before_while_and_after(name: str, tmp_path: Path) -> None:
-    """What no run has shown is unknown, and no plan runs more than it says."""
+    """An estimate without an earlier run has no time or money, and a plan never runs more than it says."""
     kind = KINDS[name]
     assert kind.plan_in is not None
     plan = kind.plan_in(tmp_path)

@@ -60,7 +60,7 @@ def test_unjudged_episode_leaves_outcome_open(name: str, bounds: Bounds, expecte
 
 @pytest.mark.parametrize("name", ["success_rate", "success", "failures", "false_success", "degradation"])
 def test_figure_of_episodes_without_oracle_is_not_judged(name: str) -> None:
-    """Its bounds leave everything open, and its text is no range."""
+    """Its bounds leave everything open, and its text does not show them."""
     measures = measured(NO_ORACLE, NO_ORACLE)
     measure = against_control(measures, measures)[name]
     assert measure.bounds in (Bounds(0, 1), Bounds(0, 2), Bounds(-1, 1))

@@ -47,7 +47,7 @@ class ReplyFiles:
 
 @dataclass(frozen=True)
 class Questions:
-    """What is asked after the clean runs."""
+    """The questions after the clean runs, and how they are asked."""
 
     asks: Sequence[Ask]
     patience: float
@@ -183,7 +183,7 @@ class AuditQuestions:
         return {run.trace.episode: run for run in self._runs.values()}
 
     def _clean_runs(self, recorded: Mapping[str, JudgedEpisode]) -> CleanRuns:
-        """The clean runs so far, in their order; the same object while there is no other one."""
+        """The clean runs so far, in their order. The same object until another run is recorded."""
         numbered = (recorded.get(clean_key(number)) for number in range(1, CLEAN_RUNS + 1))
         runs = list(takewhile(bool, numbered))
         if [run.run_id for run in runs if run] != [run.run_id for run in self._clean.runs]:

@@ -1,4 +1,4 @@
-"""What a plan costs: episodes, time and money. Before it runs an estimate, at its end what it took. Pure.
+"""The cost of a plan in episodes, time and money: estimated before it runs, counted at its end. Pure.
 
 Times and costs are taken from an earlier run of the experiment, for an arm that it lacks from its control.
 What no run showed is unknown.

@@ -124,9 +124,8 @@ def findings_table(
     table.columns[2].no_wrap = False
     for group in gravest:
         first = group[0]
-        sentence = (
-            f"{one_line(first.text)} [{_some([id.removeprefix(f'{run_id}/') for id in first.evidence])}]"
-        )
+        events = [event.removeprefix(f"{run_id}/") for event in first.evidence]
+        sentence = f"{one_line(first.text)} [{_some(events)}]"
         table.add_row(Text(first.severity, style=_STYLES[first.severity]), str(len(group)), Text(sentence))
     left = len(findings) - sum(map(len, gravest))
     others = f"{left} more of other kinds" if left else "all of them"
