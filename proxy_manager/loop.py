@@ -16,6 +16,7 @@ from proxy_manager.proxies import LaneProxies
 from proxy_manager.reconcile import Reconciler
 from wirefault.core.interrupts import SignalFlag
 from wirefault.core.sockets import Address
+from wirefault.settings.settings import SettingsError
 from wirefault.state.state import HEARTBEAT_EVERY, State
 from wirefault.toxiproxy.answers import ToxiproxyError
 
@@ -69,10 +70,12 @@ class Loop:
     @property
     def error(self) -> str | None:
         """Reason why the manager is not ready; None if it is ready."""
+        return "the control loop is stuck" if self._is_stuck else self._error
+
+    @property
+    def _is_stuck(self) -> bool:
         bound = STEP_BOUND_S + (self.reconciler.settling_s if self.reconciler else 0.0)
-        if time.monotonic() - self._progress > bound:
-            return "the control loop is stuck"
-        return self._error
+        return time.monotonic() - self._progress > bound
 
     def run(self) -> None:
         beating = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
@@ -98,8 +101,8 @@ class Loop:
                 self.reconciler = self._make_reconciler(state)
                 self.reconciler.restore_links()
                 self.reconciler.take_over(self._reason)
-                state.beat_manager(self._lab_id, self._lane, os.getpid(), time.time())
                 self._error = None
+                self._write_beat(state)
                 log.info("ready: %d proxies, no toxic", len(self.addresses))
                 self._steps(self.reconciler, state, inode)
         except (ToxiproxyError, GatewayError, sqlite3.Error, OSError) as error:
@@ -142,12 +145,16 @@ class Loop:
             raise OSError(f"{self._state_path} was deleted or replaced while in use; it is created again")
 
     def _beat(self) -> None:
-        """Write the heartbeat in a separate thread, while the loop is ready and not stuck."""
+        """Write the heartbeat in a separate thread, while the loop is not stuck."""
         while not self.stop.is_set():
-            if self.error is None:
-                with suppress(sqlite3.Error), self._open_state() as state:
-                    state.beat_manager(self._lab_id, self._lane, os.getpid(), time.time())
+            # the loop reports a file that cannot be opened
+            with suppress(sqlite3.Error, OSError, SettingsError), self._open_state() as state:
+                if not self._is_stuck:
+                    self._write_beat(state)
             self.stop.wait(HEARTBEAT_EVERY)
+
+    def _write_beat(self, state: State) -> None:
+        state.beat_manager(self._lab_id, self._lane, os.getpid(), time.time(), self._error or "")
 
     def _heal_last(self) -> None:
         try:

@@ -103,7 +103,7 @@ def test_manager_heals_at_start_and_end(real_time: Plane) -> None:
         assert loop.error == "starting" or real_time.toxics() == []
         until(lambda: settled(loop))
         assert real_time.toxics() == []
-        assert real_time.state.manager_heartbeat("lab", 0) is not None
+        until(lambda: (beat := real_time.state.manager_beat("lab", 0)) and not beat.not_ready)
         real_time.proxies.apply(PLAN)
     assert real_time.toxics() == []
 
@@ -181,6 +181,7 @@ def test_manager_without_toxiproxy_is_not_ready_with_reason(real_time: Plane, mo
         patch.setattr(ToxiproxyClient, "proxies", unreachable)
         with looping(real_time) as loop:
             until(lambda: loop.error == "no Toxiproxy listens there; start it")
+            until(lambda: (beat := real_time.state.manager_beat("lab", 0)) and beat.not_ready == loop.error)
             patch.undo()
             until(lambda: settled(loop))
 
@@ -193,7 +194,7 @@ def test_deleted_database_is_recreated(real_time: Plane) -> None:
         until(path.exists, "a new database")
         until(lambda: settled(loop))
         with State(path) as new:
-            until(lambda: new.manager_heartbeat("lab", 0))
+            until(lambda: new.manager_beat("lab", 0))
             new.insert_run("run-2", "lab", 0, "{}", "hash", 1, time.time())
             until(lambda: new.run("run-2").status == "leased")
 

@@ -146,6 +146,30 @@ def test_run_without_manager_does_not_start(plane: Plane) -> None:
     control.close()
 
 
+@pytest.mark.parametrize("recovers", [True, False])
+def test_run_waits_for_manager_that_lost_toxiproxy(plane: Plane, recovers: bool) -> None:
+    seconds = [0.0]
+
+    def sleep(s: float) -> None:
+        seconds[0] += s
+        ready = seconds[0] < 1 or (recovers and seconds[0] > 11)
+        plane.state.beat_manager("lab", 0, 1, time.time(), "" if ready else "no Toxiproxy listens there")
+
+    plane.state.beat_manager("lab", 0, 1, time.time(), "starting")
+    control = ManagerClient(lambda: State(plane.state.path), time.time, sleep)
+    plane.run()
+    plane.state.move_run("run-1", "waiting", "leased")
+    control._run = plane.state.run("run-1")
+    sleep(1)
+    if recovers:
+        assert control.arm("001", 1, [], 0.01).arming_ms is None  # asked for, though no manager runs here
+        assert seconds[0] > 11
+    else:
+        with pytest.raises(RunAborted, match="did not recover: no Toxiproxy listens there"):
+            control.arm("001", 1, [], 5)
+    control.close()
+
+
 def test_missing_manager_ends_run_with_reason(plane: Plane, controls: list[ManagerClient]) -> None:
     with managed(plane):
         armed = lease(controls[0]).arm("001", 1, [], 5)

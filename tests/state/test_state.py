@@ -160,11 +160,12 @@ def test_every_disturbance_is_stored(state, other):
 
 
 def test_heartbeat_is_per_lane(state, other):
-    assert state.manager_heartbeat("lab", 0) is None
-    other.beat_manager("lab", 0, 1, 5.0)
+    assert state.manager_beat("lab", 0) is None
+    other.beat_manager("lab", 0, 1, 5.0, "starting")
+    assert state.manager_beat("lab", 0) == (5.0, "starting")
     other.beat_manager("lab", 0, 2, 6.0)
-    assert state.manager_heartbeat("lab", 0) == 6.0
-    assert state.manager_heartbeat("lab", 1) is None
+    assert state.manager_beat("lab", 0) == (6.0, "")
+    assert state.manager_beat("lab", 1) is None
 
 
 def test_data_version_changes_for_others_only(state, other):

@@ -20,7 +20,10 @@ from wirefault.wiring.links import Link
 _POLL_S = 0.001
 _SETTLE_MARGIN_S = 4.0
 # grace period for a manager that was delayed (locked database, suspended computer)
-_GRACE_S, _GRACE_LOOKS = 1.0, 50
+_GRACE_LOOKS = 50
+# for one that lives but lost Toxiproxy, the gateway or the state: containers restart within this time
+_RECOVERY_LOOKS = 1000
+_LOOK_EVERY_S = 0.02
 _CHECK_MANAGER_EVERY_S = 0.25
 
 
@@ -97,9 +100,9 @@ class ManagerClient:
 
     def _wait_for_manager(self, say: Callable[[str], None]) -> None:
         waited = 0.0
-        while not self._manager_alive():
+        while (lack := self._manager_lack()) is not None:
             if waited >= 10:
-                raise RunAborted(self._no_manager())
+                raise RunAborted(self._no_manager(lack))
             if waited == 0:
                 say("waiting for the proxy manager")
             self._sleep(0.1)
@@ -134,22 +137,35 @@ class ManagerClient:
             raise RunAborted(f"the run's row is gone from {self._state.path}; was the file deleted?")
         return run
 
-    def _need_manager(self) -> None:
-        """Raise ``RunAborted`` if the manager is not alive."""
-        for _ in range(_GRACE_LOOKS):  # counted, not timed: a busy machine delays both sides
-            if self._manager_alive():
-                return
-            self._sleep(_GRACE_S / _GRACE_LOOKS)
-        raise RunAborted(self._no_manager())
+    def _need_manager(self) -> bool:
+        """Wait for a manager that is not ready; return whether it was ready at once.
 
-    def _manager_alive(self) -> bool:
+        Raises ``RunAborted`` if it shows no sign of life or does not recover.
+        """
+        silent = 0
+        for look in range(_RECOVERY_LOOKS):  # counted, not timed: a busy machine delays both sides
+            lack = self._manager_lack()
+            if lack is None:
+                return look == 0
+            silent = silent + 1 if not lack else 0
+            if silent == _GRACE_LOOKS:
+                break
+            self._sleep(_LOOK_EVERY_S)
+        raise RunAborted(self._no_manager(lack))
+
+    def _manager_lack(self) -> str | None:
+        """Reason why the manager cannot arm an attempt, empty without a recent heartbeat; None if it can."""
         run = self._row()
-        beat = self._state.manager_heartbeat(run.lab_id, run.lane)
-        return beat is not None and self._clock() - beat <= STALE_AFTER
+        beat = self._state.manager_beat(run.lab_id, run.lane)
+        if beat is None or self._clock() - beat.at > STALE_AFTER:
+            return ""
+        return beat.not_ready or None
 
-    def _no_manager(self) -> str:
+    def _no_manager(self, lack: str | None) -> str:
         if not self._same_file():
             return f"{self._state.path} was deleted or replaced during the run; run again"
+        if lack:
+            return f"the proxy manager did not recover: {lack}. Run again when it is ready"
         return (
             f"the proxy manager has shown no sign of life for {STALE_AFTER:.0f} s;"
             " no attempt is started without it. If no lab is up, start one (`wirefault lab up` or"
@@ -196,10 +212,12 @@ class ManagerClient:
         """End the attempt and wait until it is healed and settled."""
         with self._naming_a_lost_file():
             self._state.move_attempt(attempt_id, "armed", "finished", self._clock())
-            end = perf_counter() + settings.settle_bound + _SETTLE_MARGIN_S
+            bound_s = settings.settle_bound + _SETTLE_MARGIN_S
+            end = perf_counter() + bound_s
             row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
             while row.state == "finished" and perf_counter() < end:
-                self._need_manager()
+                if not self._need_manager():
+                    end = perf_counter() + bound_s
                 row = self._wait_while(attempt_id, "finished", _CHECK_MANAGER_EVERY_S)
             return row
 
@@ -210,7 +228,7 @@ class ManagerClient:
         except DatabaseError:  # SQLite reports a deleted file as read-only
             if self._same_file():
                 raise
-            raise RunAborted(self._no_manager()) from None
+            raise RunAborted(self._no_manager(None)) from None
 
     def _wait_while(self, attempt_id: int, state: str, timeout_s: float) -> AttemptRow:
         end = perf_counter() + timeout_s
@@ -249,9 +267,9 @@ class ManagerClient:
         for status in ("leased", "waiting"):
             self._state.move_run(self._run.run_id, status, "finished")
         end = perf_counter() + _SETTLE_MARGIN_S
-        while (left := self._toxics_left()) and self._manager_alive() and perf_counter() < end:
+        while (left := self._toxics_left()) and self._manager_lack() is None and perf_counter() < end:
             self._sleep(_POLL_S * 10)
-        return left if not left or self._manager_alive() else None
+        return left if not left or self._manager_lack() is None else None
 
     def _toxics_left(self) -> int:
         return self._state.toxics.left(self._run.lab_id, self._run.lane) if self._run else 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from wirefault.core.sqlite import UnsafeDatabaseError, check_owner, connect
 from wirefault.settings.settings import SettingsError
@@ -38,7 +38,7 @@ STALE_AFTER = 2.0
 HUNG_AFTER = 30.0  # for a run whose lock shows that its process is alive
 
 # stored in every file as ``user_version``; increase it with any change to a table
-_VERSION = 6
+_VERSION = 7
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     run_id TEXT PRIMARY KEY, lab_id TEXT NOT NULL, lane INTEGER NOT NULL, status TEXT NOT NULL,
@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS attempts (
 );
 CREATE TABLE IF NOT EXISTS managers (
     lab_id TEXT NOT NULL, lane INTEGER NOT NULL, pid INTEGER NOT NULL, heartbeat REAL NOT NULL,
-    PRIMARY KEY (lab_id, lane)
+    not_ready TEXT NOT NULL, PRIMARY KEY (lab_id, lane)
 );
 CREATE INDEX IF NOT EXISTS attempts_by_state ON attempts (lab_id, lane, state);
 """
@@ -93,6 +93,14 @@ class AttemptRow:
     disturbed: tuple[str, ...]  # reasons that make the attempt invalid: a repair, a foreign change
     turn: int = 1  # the user's turn that the runner requests
     armed_turn: int = 1  # the turn whose faults are in force
+
+
+class ManagerBeat(NamedTuple):
+    """A lane's manager at its last heartbeat."""
+
+    at: float
+    not_ready: str
+    """Reason why it cannot arm an attempt; empty if it can."""
 
 
 class State:
@@ -264,18 +272,16 @@ class State:
 
     # the manager's own heartbeat
 
-    def beat_manager(self, lab_id: str, lane: int, pid: int, now: float) -> None:
+    def beat_manager(self, lab_id: str, lane: int, pid: int, now: float, not_ready: str = "") -> None:
         self._database.execute(
-            "INSERT INTO managers VALUES (?, ?, ?, ?) ON CONFLICT (lab_id, lane)"
-            " DO UPDATE SET pid = excluded.pid, heartbeat = excluded.heartbeat",
-            (lab_id, lane, pid, now),
+            "REPLACE INTO managers VALUES (?, ?, ?, ?, ?)", (lab_id, lane, pid, now, not_ready)
         )
 
-    def manager_heartbeat(self, lab_id: str, lane: int) -> float | None:
+    def manager_beat(self, lab_id: str, lane: int) -> ManagerBeat | None:
         row = self._database.execute(
-            "SELECT heartbeat FROM managers WHERE lab_id = ? AND lane = ?", (lab_id, lane)
+            "SELECT heartbeat, not_ready FROM managers WHERE lab_id = ? AND lane = ?", (lab_id, lane)
         ).fetchone()
-        return float(row[0]) if row else None
+        return ManagerBeat(*row) if row else None
 
     def _changed(self, statement: str, parameters: Sequence[Any]) -> bool:
         return self._database.execute(statement, parameters).rowcount == 1
