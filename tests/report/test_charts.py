@@ -212,7 +212,8 @@ def test_time_axes_have_a_unit(tmp_path, chart):
 
 
 @pytest.mark.parametrize("judged", [0, 9])
-def test_overview_shows_claims_that_no_oracle_checks(tmp_path, judged):
+@pytest.mark.parametrize("chart", ["overview", "outcomes", "success"])
+def test_claims_that_no_oracle_checks_are_drawn(tmp_path, chart, judged):
     selection = _selection(tmp_path, prompts=12)
     [run] = selection.runs
     unchecked = [
@@ -220,11 +221,12 @@ def test_overview_shows_claims_that_no_oracle_checks(tmp_path, judged):
         for place, prompt in enumerate(run.prompts)
     ]
     selection = Selection((replace(run, prompts=(*run.prompts[:judged], *unchecked[judged:])),))
-    text = _texts("overview", selection)
+    text = _texts(chart, selection)
     assert "laims, not checked: " in text and " said done" in text
-    assert "success rate unknown" not in text
+    assert ("of 12 said done; not judged: no oracle" in text) is (judged == 0)
+    assert "uccess rate unknown" not in text and " 0 success" not in text
     with styled():
-        assert _overlaps(_own_texts(CHARTS["overview"](selection).figure)) == []
+        assert _overlaps(_own_texts(CHARTS[chart](selection).figure)) == []
 
 
 @pytest.mark.parametrize(("prompts", "curves"), [(9, 0), (10, 1)])

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from wirefault.core.redaction import Redaction
-from wirefault.history.events import ConnectionEnded, Note, WentPastLab
+from wirefault.history.events import (
+    ConnectionEnded,
+    EpisodeJudged,
+    EpisodeStarted,
+    Note,
+    RunStarted,
+    WentPastLab,
+)
 from wirefault.history.writer import Writer, history_file
 from wirefault.runner.record import Recorder
 
@@ -33,6 +41,18 @@ def test_uncaught_traffic_is_noted_once_with_reason(tmp_path: Path) -> None:
     ]
     ingress.close()
     recorder.close()
+
+
+def test_claim_without_oracle_is_in_info_log(tmp_path: Path) -> None:
+    recorder = Recorder("run-1", 0, tmp_path, Redaction())
+    recorder.emit(RunStarted(1.0, "run-1", "lab", 0, 7, {}, "an agent", 2))
+    for number, expect in enumerate((None, {"values": []}), start=1):
+        recorder.emit(EpisodeStarted(1.0, f"e{number}", "prompt", expect))
+        recorder.progress_line(number, EpisodeJudged(2.0, f"e{number}", "unjudged", claim="done"))
+    recorder.close()
+    lines = map(json.loads, (tmp_path / "info.log").read_text().splitlines())
+    judged = [(line["message"], line.get("claim")) for line in lines if line["event"] == "prompt_processed"]
+    assert judged == [("prompt 1: unjudged, said done", "done"), ("prompt 2: unjudged", None)]
 
 
 def test_unread_link_connection_is_noted_once(tmp_path: Path) -> None:

@@ -51,19 +51,27 @@ class UncheckedClaims:
     high: float | None
 
     @property
+    def headline(self) -> str:
+        """``3 of 5 said done; not judged: no oracle``, in place of a success rate; empty without claims."""
+        return f"{self._done}; not judged: no oracle" if self.n else ""
+
+    @property
+    def _done(self) -> str:
+        return f"{self.counts.get('done', 0)} of {self.n} said done"
+
+    @property
     def text(self) -> str:
         """``claims, not checked: 3 of 5 said done (60 %, 95 % interval 23 % to 88 %); 2 unclear``."""
         if self.done_rate is None or self.low is None or self.high is None:
             return ""
         shares = [percent(share, decimals=0) for share in (self.done_rate, self.low, self.high)]
-        done = f"{self.counts.get('done', 0)} of {self.n} said done"
         interval = f"{shares[0]}, 95 % interval {shares[1]} to {shares[2]}"
         others = ", ".join(
             f"{self.counts[claim]} {words}"
             for claim, words in CLAIM_WORDS.items()
             if claim != "done" and self.counts.get(claim)
         )
-        return f"claims, not checked: {done} ({interval})" + (f"; {others}" if others else "")
+        return f"claims, not checked: {self._done} ({interval})" + (f"; {others}" if others else "")
 
 
 def unchecked_claims(claims: Iterable[Claim]) -> UncheckedClaims:

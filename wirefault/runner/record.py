@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ from wirefault.history.reader import EventIds, Tail, changes_found_links, parse_
 from wirefault.history.writer import Writer, history_file
 from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.judge import judge_trace
+from wirefault.judging.rates import CLAIM_WORDS, is_unchecked_claim
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.state.effects import read_effects, world_key
@@ -180,15 +181,19 @@ class Recorder:
             self.logs.agent.write(agent_line(self.record.run_id, judgement.prompt, ended, outcome))
             self._last_attempts[trace.episode] = judgement.prompt, ended
 
-    def progress_line(self, index: int, episode: str, outcome: str) -> None:
+    def progress_line(self, index: int, judged: EpisodeJudged) -> None:
         """Write the line of info.log on the prompt at that place (from 1), with the counts so far."""
+        episode, outcome = judged.episode, judged.outcome
+        is_unchecked = is_unchecked_claim(outcome, judged.claim, self.record.trace_of(episode).has_oracle)
+        claim: dict[str, Any] = {"claim": judged.claim} if is_unchecked else {}
         self._processed += 1
         self._succeeded += outcome == "success"
         self.logs.line(
             "prompt_processed",
-            f"prompt {index}: {outcome}",
+            f"prompt {index}: {outcome}" + (f", {CLAIM_WORDS[judged.claim]}" if claim else ""),
             episode=episode,
             outcome=outcome,
+            **claim,
             prompt_index=index,
             processed_count=self._processed,
             success_count=self._succeeded,

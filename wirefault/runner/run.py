@@ -191,7 +191,7 @@ class Runner:
         if ready:
             self._probed(self._world.after(episode))
         judgement = self._judge.judge(episode)
-        self._recorder.progress_line(index, episode, judgement.outcome)
+        self._recorder.progress_line(index, judgement)
         self._listener.episode_judged(index, total, judgement)
 
     def _probed(self, probed: WorldProbed | None) -> bool:
@@ -233,7 +233,9 @@ class Runner:
 
     def log_summary(self, summary: dict[str, object]) -> None:
         """Write the summary, as from ``Summary.as_json``, and the run's seal into info.log."""
-        self._recorder.logs.line("summary", "run summary", summary=summary, seal=self._recorder.seal)
+        claims = self.summary().claims.headline
+        message = f"run summary: {claims}" if claims else "run summary"
+        self._recorder.logs.line("summary", message, summary=summary, seal=self._recorder.seal)
 
     def close(self) -> None:
         self._recorder.close()

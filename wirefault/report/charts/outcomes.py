@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.judging.rates import CLAIM_WORDS, UncheckedClaims, unchecked_claims
+from wirefault.judging.rates import CLAIM_WORDS, UncheckedClaims
 from wirefault.report.charts.data import ChartedPrompt, RunData, Selection
 from wirefault.report.charts.style import (
     ACCENT,
@@ -21,6 +21,7 @@ from wirefault.report.charts.style import (
     Page,
     at_end,
     beside,
+    claims_in,
     count,
     in_order,
     key,
@@ -48,7 +49,9 @@ def draw_outcomes(selection: Selection) -> Page:
     claims = claims_in(selection)
     below = 0.95 + len(claims.counts) * _CLAIM_HEIGHT if claims.n else 0.0
     height = max(5.625, 1.7 + len(counts) * _ROW_HEIGHT + below)
-    sheet = page(_finding(counts, total), selection, height)
+    has_judged = set(counts) - {"unjudged", NOT_JUDGED}
+    title = _finding(counts, total) if has_judged or not claims.n else claims.headline
+    sheet = page(title, selection, height)
     if not total:
         return say_nothing(sheet, "No prompts started in this run.")
     draw_bars(sheet.axes(left=3.8, right=1.95, top=1.2, bottom=0.5 + below), counts, total, explain=True)
@@ -65,11 +68,6 @@ def _draw_claims(sheet: Page, claims: UncheckedClaims, height: float) -> None:
     heading, _, _ = claims.text.partition(";")  # the bars show the others
     sheet.text(LEFT, sheet.height - height - 0.2, heading, size=10.5, weight="bold", color=INK)
     draw_claim_bars(sheet.axes(left=3.8, right=1.95, top=sheet.height - height + 0.05, bottom=0.75), claims)
-
-
-def claims_in(selection: Selection) -> UncheckedClaims:
-    """What the agent said in the prompts without an oracle."""
-    return unchecked_claims(prompt.claim for prompt in selection.prompts if prompt.claim)
 
 
 def draw_claim_bars(axes: Axes, claims: UncheckedClaims) -> None:
@@ -137,14 +135,19 @@ _MAX_RUNS = 20
 
 def draw_success(selection: Selection) -> Page:
     overall = success_rate(selection)
-    sheet = page(success_title(overall), selection)
+    sheet = page(success_title(overall, selection), selection)
+    claims = claims_in(selection)
     if overall.n == 0:
-        return say_nothing(sheet, left_out(overall, selection) or "No prompts were judged in this run.")
+        if not claims.n:
+            return say_nothing(sheet, left_out(overall, selection) or "No prompts were judged in this run.")
+        sheet.text(LEFT, 1.2, claims.text[:1].upper() + claims.text[1:], size=10.5, weight="bold")
+        draw_claim_bars(sheet.axes(left=1.5, right=1.95, top=1.5, bottom=1.2), claims)
+        return sheet
     if selection.several:
         _each_run(sheet, selection)
     else:
         _one_run(sheet, selection.runs[0])
-    sheet.foot(left_out(overall, selection))
+    sheet.foot(left_out(overall, selection), claims.text if claims.n else "")
     return sheet
 
 

@@ -16,6 +16,7 @@ from wirefault.report.charts.style import (
     MUTED,
     Page,
     beside,
+    claims_in,
     count,
     duration,
     fault_color,
@@ -37,14 +38,15 @@ _HALF = 0.36  # half the height of a row's bar
 
 def draw_overview(selection: Selection) -> Page:
     overall = success_rate(selection)
-    sheet = page(success_title(overall), selection, _HEIGHT)
+    sheet = page(success_title(overall, selection), selection, _HEIGHT)
     if not selection.prompts:
         return say_nothing(sheet, "No prompts started in this run.")
     _top(sheet, selection, overall)
     _bottom(sheet, selection)
-    claims = outcomes.claims_in(selection)
+    claims = claims_in(selection)
     unchecked = claims.text if claims.n and overall.n else ""
-    sheet.foot(_reading(selection), left_out(overall, selection), unchecked)
+    uncounted = left_out(overall, selection) if overall.n else ""
+    sheet.foot(_reading(selection), uncounted, unchecked)
     return sheet
 
 
@@ -55,7 +57,7 @@ def _top(sheet: Page, selection: Selection, overall: Rate) -> None:
     outcomes.draw_bars(bars, counts, len(selection.prompts), explain=False)
     left, right = (6.9, 1.6) if selection.several else (5.75, 1.4)
     rates = sheet.axes(left=left, right=right, top=1.3, bottom=5.25)
-    claims = outcomes.claims_in(selection)
+    claims = claims_in(selection)
     if not overall.n and claims.n:  # nothing checks them, so they are no success rate
         heading = claims.text.partition(" (")[0]
         sheet.text(5.27, 1.22, heading[:1].upper() + heading[1:], size=11, weight="bold")
@@ -123,7 +125,7 @@ def _draw_latencies(axes: Axes, selection: Selection) -> None:
     low, _ = axes.get_xlim()
     for row, name in enumerate(selection.links):
         _latency_row(axes, row, [tried for tried in tries if tried.link == name], low)
-    beside(axes, "median", 1, -0.8, 6, size=9, color=MUTED)
+    beside(axes, "median", 1, -0.55, 6, 7, size=9, color=MUTED)
     axes.set_yticks([])
     axes.grid(True, axis="x")
     axes.set_xlabel("latency of each try (logarithmic)")

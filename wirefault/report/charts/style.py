@@ -23,7 +23,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLoca
 from wirefault.faults.catalogue import FAULTS
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
-from wirefault.judging.rates import Rate, rate
+from wirefault.judging.rates import Rate, UncheckedClaims, rate, unchecked_claims
 from wirefault.report.charts.data import Selection
 from wirefault.report.colors import CLEAN, LIGHT, REQUEST
 from wirefault.stats.rates import percent, percentile
@@ -163,8 +163,15 @@ def success_rate(selection: Selection) -> Rate:
     return rate(outcomes, selection.planned)
 
 
-def success_title(overall: Rate) -> str:
-    """Return ``18 of 24 prompts succeeded (75 %, 95 % interval 55-88 %)``."""
+def claims_in(selection: Selection) -> UncheckedClaims:
+    """What the agent said in the prompts without an oracle."""
+    return unchecked_claims(prompt.claim for prompt in selection.prompts if prompt.claim)
+
+
+def success_title(overall: Rate, selection: Selection) -> str:
+    """Return ``18 of 24 prompts succeeded (75 %, 95 % interval 55-88 %)``; claims if nothing is judged."""
+    if not overall.n and (claimed := claims_in(selection).headline):
+        return claimed
     if overall.rate is None or overall.low is None or overall.high is None:
         return "Success rate unknown: no prompts could be judged"
     share = f"{percent(overall.rate, decimals=0)}, 95 % interval {percent_range(overall.low, overall.high)}"
