@@ -53,6 +53,6 @@ def test_reply_without_tokens_is_counted_apart() -> None:
 def test_estimate_leaves_out_replies_that_will_be_replayed() -> None:
     clean = [model(1), model(2), model(3)]
     call = calls_in(episode_trace(clean))[1]
-    ask = Ask("q01", QUESTIONS["model_5xx"], call)  # two runs
-    assert estimate([ask], clean, (), Prices({})).requests == 6
-    assert estimate([ask], clean, ("openai",), Prices({})).requests == 2
+    ask = Ask("q01", QUESTIONS["model_5xx"], call)
+    assert estimate([ask, ask], clean, (), Prices({})).requests == 6
+    assert estimate([ask, ask], clean, ("openai",), Prices({})).requests == 2

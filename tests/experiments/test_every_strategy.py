@@ -7,6 +7,7 @@ import math
 import random
 import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from wirefault.audit.engine import run_audit
 from wirefault.audit.options import AuditOptions
 from wirefault.audit.result import AuditResult
 from wirefault.core.interrupts import INTERRUPTED
-from wirefault.experiments.cost import NOT_YET, estimated, taken
+from wirefault.experiments.cost import NOT_YET, Cost, estimated
 from wirefault.experiments.engine import Engine
 from wirefault.experiments.experiment import CONTROL, Experiment
 from wirefault.experiments.experiment_file import load_experiment
@@ -58,7 +59,6 @@ from wirefault.experiments.saved import SavedExperiment, load_saved, save
 from wirefault.experiments.search.options import plan_explain, plan_limit, plan_pairs
 from wirefault.experiments.search.run_search import run_search
 from wirefault.history.events import Event
-from wirefault.lab.toxiproxy import Choice
 from wirefault.memory.planner.choose import Terms
 from wirefault.memory.planner.run_next import steps_with
 from wirefault.memory.planner.source import agent_source, plan_next
@@ -189,13 +189,14 @@ def tournament(folder: Path) -> RunRest:
     def run_rest(engine: Engine) -> object:
         assert isinstance(engine, Dealer)
 
-        def run_one(saved: SavedExperiment) -> ExperimentResult:
+        def run_one(saved: SavedExperiment, left: Cost) -> ExperimentResult:
             fails = often if agent_of(saved.plan) == "none" else sometimes
             engine.fails, engine.of = fails, f"{agent_of(saved.plan)} "
-            return run_experiment(saved, on_paper(), engine)
+            return run_experiment(saved, replace(how, expected=left), engine)
 
+        how = on_paper()
         saved = load_tournament(logs, "t1", {"LOGS_DIR": str(logs)})
-        result = run_tournament(saved, run_one, lambda _: None, lambda arm: arm.code == INTERRUPTED)
+        result = run_tournament(saved, run_one, how.say, lambda arm: arm.code == INTERRUPTED)
         if any(each.code == INTERRUPTED for each in result.results):
             raise Killed
         assert not TournamentRounds().next(result.tournament)
@@ -219,10 +220,10 @@ def audit(folder: Path) -> RunRest:
 
     def run_rest(engine: Engine) -> object:
         assert isinstance(engine, Dealer)
-        saved, heard = load_saved(logs, "e1", environ), Heard()
+        saved, heard, how = load_saved(logs, "e1", environ), Heard(), on_paper()
         options = AuditOptions(("lost_reply", "write_5xx", "read_5xx"), workers=engine.workers)
         options.save(saved)
-        result = run_audit(saved, options, Choice("embedded"), lambda _: None, heard, engine)
+        result = run_audit(saved, options, how.toxiproxy, how.say, heard, engine, how.progress)
         if result.code == INTERRUPTED:
             raise Killed
         assert heard.problems == [""] and {*heard.answers} <= {"q01", "q02"}
@@ -303,32 +304,43 @@ def test_answer_does_not_depend_on_kills_and_workers(name: str, tmp_path: Path) 
     assert all(each == ran[0] for each in ran)
 
 
-COST = r"cost: (?:(about|at most) )?(\d+) episodes?, (.*)"
+COST = re.compile(r"(?:.*: )?(cost|left): (?:(about|at most) )?(\d+) episodes?, (.*)")
 
 
 # the summary of a plain run has its duration and its tokens
-@pytest.mark.parametrize("name", [name for name in KINDS if KINDS[name].plan_in and name != "plain run"])
-def test_cost_has_the_same_words_before_while_and_after(name: str, tmp_path: Path) -> None:
-    """An estimate without an earlier run has no time or money, and a plan never runs more than it says."""
-    kind = KINDS[name]
-    assert kind.plan_in is not None
-    plan = kind.plan_in(tmp_path)
-    before = re.fullmatch(COST, estimated(plan, None).text)
-    assert before and before[3] == f"time unknown, money unknown, {NOT_YET}"
-    texts: list[str] = []
-    how = replace(on_paper(), progress=lambda arm: texts.append(arm.cost.text if arm.cost else ""))
-    saved, engine = save(plan, "e1"), Dealer(kind.fails, happens=kind.happens)
-    if plan.search:
-        steps = steps_with([]) if plan.search["kind"] == "next" else None
-        timing = run_search(saved, how, engine, steps).timing
-    else:
-        timing = run_experiment(saved, how, engine).timing
-    *_, meanwhile, after = (re.fullmatch(COST, text) for text in (*texts, taken(timing).text))
-    assert after and re.fullmatch(r"[\d.]+ s, money unknown", after[3]) and not after[1]
-    count, ran = int(before[2]), int(after[2])
-    assert ran == len(engine.ran) and (ran <= count if before[1] else ran == count)
-    assert meanwhile and meanwhile[2] == after[2]
+@pytest.mark.parametrize("name", [name for name in KINDS if name != "plain run"])
+def test_cost_has_the_same_words_before_while_and_after(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is resumed says what is left, and none runs more than it says."""
+    lines, left = list[str](), list[Cost | None]()
+    how = replace(on_paper(), say=lines.append, progress=lambda arm: left.append(arm.left))
+    monkeypatch.setitem(globals(), "on_paper", lambda workers=1: replace(how, workers=workers))
+    kind, counts = KINDS[name], list[int]()
+    run_rest = kind.begin(tmp_path)
+    for way, ends_after in (("interrupted", kind.ends_after + 2), ("resumed", math.inf)):
+        lines.clear()
+        engine = Dealer(kind.fails, ends_after=ends_after, happens=kind.happens)
+        with pytest.raises(Killed) if way == "interrupted" else nullcontext():
+            run_rest(engine)
+        before, after = (match for line in lines if (match := COST.fullmatch(line)))
+        assert (before[1], after[1], after[2]) == ("left" if way == "resumed" else "cost", "cost", None)
+        assert int(after[3]) == len(engine.ran) and re.fullmatch(r"[\d.]+ s, money unknown", after[4])
+        estimate = int(before[3])
+        ran = sum(not each.startswith("run clean") for each in engine.ran)  # they come before an estimate
+        assert before[2] == "about" or ran <= estimate
+        assert left[-1] is not None and left[-1].text.startswith("left: ")
+        assert left[-1].episodes == max(0, estimate - ran)
+        counts += [estimate, ran]
+    assert before[2] or counts[0] - counts[1] == counts[2] == counts[3]
+
+
+def test_estimate_goes_by_the_last_run(tmp_path: Path) -> None:
+    plan = levels(tmp_path)
     last = RunCost("e1", 10.0, 5, 2, {CONTROL: {"cost": 0.5}, plan.arms[-1].name: {"cost": 0.5}})
-    again = re.fullmatch(COST, estimated(plan, last).text)
-    assert again and again[3].endswith("as in e1, where 5 episodes took 10.0 s with --workers 2")
-    assert again[3].startswith(f"about {2 * int(again[2]):.1f} s, ")
+    assert estimated(plan, None).text.endswith(f"episodes, time unknown, money unknown, {NOT_YET}")
+    count = plan.episodes
+    text = f"cost: {count} episodes, about {2 * count:.1f} s, about {count / 2:.3g} USD, as in e1, where 5"
+    assert estimated(plan, last).text == f"{text} episodes took 10.0 s with --workers 2"
+    rest = estimated(plan, last, {CONTROL: 2}).after(Cost(4, seconds=2.0))
+    assert rest.text.startswith(f"left: {count - 6} episodes, about {(count - 6) / 2:.1f} s, about ")

@@ -16,12 +16,12 @@ from tests.support import replace
 from wirefault.experiments.engine import RunArm, RunControl
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.strategy import Batch, Ran, Trial, carry_out
+from wirefault.experiments.strategy import Batch, Strategy, Trial, carry_out
 from wirefault.wiring.prompts import Prompt
 
 
 @dataclass
-class Both:
+class Both(Strategy):
     """A strategy that asks for two trials."""
 
     computes_s: float
@@ -29,9 +29,6 @@ class Both:
     def next(self, saved: SavedExperiment) -> Batch | None:
         prompts, settings = saved.plan.prompts[:2], saved.plan.arms[0].settings
         return Batch(trials=[Trial(prompt.key, settings, self.computes_s) for prompt in prompts])
-
-    def review(self, saved: SavedExperiment, ran: Ran) -> Sequence[str]:
-        return ()
 
 
 @dataclass

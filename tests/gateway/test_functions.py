@@ -304,7 +304,7 @@ def test_generator_is_broken_at_its_call_only(lab: Lab) -> None:
 
 @dataclass
 class Price:
-    """A result of a class of its own."""
+    """A result whose class is unknown to Wirefault."""
 
     item: str
     euros: float

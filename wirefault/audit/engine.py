@@ -19,6 +19,7 @@ from wirefault.core.redaction import Redaction
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.strategy import carry_out
+from wirefault.experiments.watch import ArmSoFar
 from wirefault.gateway.answered_writes import AnsweredWrites, without_secrets
 from wirefault.lab.own_lab import Halt, RunningLab
 from wirefault.lab.process import ProcessLog
@@ -45,6 +46,7 @@ def run_audit(
     say: Callable[[str], None],
     listener: Listener,
     engine: Engine | None = None,
+    progress: Callable[[ArmSoFar], None] | None = None,
 ) -> AuditResult:
     """Run what is left of the audit. Raises ``OSError`` if a file cannot be written."""
     began, edge = time.monotonic(), _Edge(saved, options, listener)
@@ -59,17 +61,18 @@ def run_audit(
         batch_begins=edge.batch_begins,
         trial_begins=edge.reset,
         trial_done=edge.trial_done,
+        progress=progress,
     )
-    progress = carry_out(saved, edge.strategy, how, engine or LocalEngine())
-    if progress.trials or progress.code != LAB_FAILED:
-        edge.learned(progress.saved)
-    result = edge.result_of(progress.saved)
-    recorded = {*edge.strategy.recorded(progress.saved), *progress.trials}
-    plan = progress.saved.plan  # which may name runs that were not needed
+    done = carry_out(saved, edge.strategy, how, engine or LocalEngine())
+    if done.trials or done.code != LAB_FAILED:
+        edge.learned(done.saved)
+    result = edge.result_of(done.saved)
+    recorded = {*edge.strategy.recorded(done.saved), *done.trials}
+    plan = done.saved.plan  # which may name runs that were not needed
     prompts = tuple(prompt for prompt in plan.prompts if prompt.key in recorded)
-    result.saved = replace(progress.saved, plan=replace(plan, prompts=prompts or plan.prompts[:1]))
-    result.code = progress.code or (LAB_FAILED if edge.problem else 0)
-    result.runs, result.seconds = len(progress.trials), time.monotonic() - began
+    result.saved = replace(done.saved, plan=replace(plan, prompts=prompts or plan.prompts[:1]))
+    result.code = done.code or (LAB_FAILED if edge.problem else 0)
+    result.seconds = time.monotonic() - began
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -50,8 +50,6 @@ class AuditResult:
     """Whether it was read back from its histories."""
     seconds: float | None = None
     """How long the audit took; None of a recorded one."""
-    runs: int = 0
-    """Made by this command."""
     patience: float = MAX_PATIENCE_S
     sequential: str = ""
     """Why runs were made one after another."""
@@ -76,18 +74,14 @@ class AuditResult:
         return spending(self.exchanges, self.prices)
 
     @property
-    def estimated(self) -> Spending:
-        """The estimated cost of the runs with faults, by the clean run."""
-        clean = self.clean.runs[0].trace.exchanges if self.clean else ()
-        return estimate(self.asks, clean, self.replayed, self.prices)
+    def planned(self) -> list[Ask]:
+        """The question of each run with a fault, unless runs differ."""
+        return [ask for ask in self.asks for _ in range(ask.runs)]
 
-    @property
-    def estimated_seconds(self) -> float | None:
-        """The time of the runs with faults one after another, by the clean run; each hang lasts in full."""
-        if self.clean is None:
-            return None
-        each = self.clean.seconds
-        return sum(ask.runs * (each + ask.question.hangs * self.patience) for ask in self.asks)
+    def estimate(self, runs: Iterable[Ask]) -> Spending:
+        """Estimate the model requests of runs with a fault, by the clean run."""
+        clean = self.clean.runs[0].trace.exchanges if self.clean else ()
+        return estimate(runs, clean, self.replayed, self.prices)
 
     @property
     def shows_nothing(self) -> str:

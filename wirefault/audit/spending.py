@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from wirefault.audit.question import Ask
+from wirefault.experiments.cost import Cost
 from wirefault.history.events import Exchange
+from wirefault.judging.summary import counted
 from wirefault.judging.usage import costs_of
 from wirefault.settings.budgets import Price
 
@@ -54,15 +58,25 @@ def spending(exchanges: Iterable[Exchange], prices: Prices) -> Spending:
 
 
 def estimate(
-    asks: Iterable[Ask], clean: Sequence[Exchange], replayed: Sequence[str], prices: Prices
+    runs: Iterable[Ask], clean: Sequence[Exchange], replayed: Sequence[str], prices: Prices
 ) -> Spending:
-    """Estimate the runs with faults: each makes the clean run's model requests, or those after its fault."""
-    return spending(list(_planned(asks, clean, replayed)), prices)
+    """Estimate runs with faults: each makes the clean run's model requests, or those after its fault."""
+    requests = (
+        exchange
+        for ask in runs
+        for exchange in clean
+        if exchange.start > ask.call.start or exchange.link not in replayed
+    )
+    return spending(requests, prices)
 
 
-def _planned(asks: Iterable[Ask], clean: Sequence[Exchange], replayed: Sequence[str]) -> Iterator[Exchange]:
-    for ask in asks:
-        for _ in range(ask.runs):
-            for exchange in clean:
-                if exchange.start > ask.call.start or exchange.link not in replayed:
-                    yield exchange
+def with_money(cost: Cost, spent: Spending) -> Cost:
+    """Add what models are paid; the tokens, where their price or some of them are unknown."""
+    if spent.cost_usd is not None and not spent.uncounted:
+        return structs.replace(cost, usd=spent.cost_usd)
+    if not spent.requests:
+        return cost
+    without = counted(spent.uncounted, "request")
+    more = f" or more, {without} without token counts" if spent.uncounted else ""
+    least = f", {spent.cost_usd:.3g} USD or more" if spent.cost_usd is not None else ""
+    return structs.replace(cost, tokens=f"{spent.tokens} model tokens{more}{least}")

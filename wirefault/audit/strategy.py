@@ -14,8 +14,10 @@ from wirefault.audit.answers import Answer, CleanRuns, FaultedRun, read_faulted,
 from wirefault.audit.options import MAX_PATIENCE_S, AuditOptions, WritesMode
 from wirefault.audit.question import Ask, plan_asks
 from wirefault.audit.result import CLEAN_RUNS, AuditResult, clean_key, complete_run, question_key
+from wirefault.audit.spending import spending, with_money
+from wirefault.experiments.cost import Cost, taken
 from wirefault.experiments.saved import SavedExperiment
-from wirefault.experiments.strategy import Batch, Ran, Trial
+from wirefault.experiments.strategy import Batch, Progress, Strategy, Trial
 from wirefault.faults.sets.presets import canonical_text
 from wirefault.gateway.answered_writes import WritesDocument, stays_here
 from wirefault.gateway.replayed_model import ReplayDocument
@@ -25,6 +27,7 @@ from wirefault.wiring.links import STDIO, Links
 from wirefault.wiring.prompts import Prompt
 
 _MARGIN_S = 30.0
+_BY_CLEAN_RUN = "by the clean run, one run with a fault after another"
 
 
 @dataclass
@@ -102,7 +105,7 @@ def _replayed(clean: CleanRuns, wanted: bool | None) -> list[str]:
     return beyond if wanted is None else list(called) if wanted else []
 
 
-class AuditQuestions:
+class AuditQuestions(Strategy):
     """Clean runs, then every question twice: once if it waits; once more where its runs differ."""
 
     def __init__(self, options: AuditOptions, replies: ReplyFiles, lost: Collection[str] = ()) -> None:
@@ -147,9 +150,28 @@ class AuditQuestions:
         planned = structs.replace(arm, settings=settings)
         return Batch((planned,), prompts=self._prompts(saved, keys), trials=trials)
 
-    def review(self, saved: SavedExperiment, ran: Ran) -> Iterable[str]:
-        """See ``Strategy``."""
-        return ()
+    def cost(self, saved: SavedExperiment) -> Cost | None:
+        """See ``Strategy``: the clean run once for each run that is left; a hang lasts in full."""
+        result, recorded = self.answer(saved), self.recorded(saved)
+        if result.clean is None or result.problem or not result.asks:
+            return None
+        left = [
+            ask
+            for ask in result.asks
+            for number in range(1, ask.runs + 1)
+            if question_key(ask, number) not in recorded
+        ]
+        seconds = sum(result.clean.seconds + ask.question.hangs * result.patience for ask in left)
+        is_rest = len(left) < len(result.planned)
+        cost = Cost(len(left), "about", seconds, source=_BY_CLEAN_RUN, is_rest=is_rest)
+        return with_money(cost, result.estimate(left))
+
+    def spent(self, progress: Progress) -> Cost:
+        """See ``Strategy``: also what models were paid."""
+        recorded, [arm] = self.recorded(progress.saved), progress.saved.plan.arms
+        runs = [recorded[episode] for episode in progress.trials if episode in recorded]
+        exchanges = (exchange for run in runs for exchange in run.trace.exchanges)
+        return with_money(taken(progress.timing), spending(exchanges, self._options.prices(arm.settings)))
 
     # the answer
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 from msgspec import structs
+from rich.console import Console
 
 from wirefault.audit.answers import Answer
 from wirefault.audit.engine import Listener, run_audit
@@ -33,6 +34,7 @@ from wirefault.cli.options import (
     setting_options,
     takes,
 )
+from wirefault.cli.running import progress_on
 from wirefault.core.errors import InputError, nearest
 from wirefault.core.identity import new_run_id
 from wirefault.experiments.experiment import Experiment
@@ -239,7 +241,10 @@ def audit_command(
         options.save(saved)
         print_to_stderr("2 clean runs of the command first; they are real, as without Wirefault")
     choice = choose_toxiproxy(how.toxiproxy, saved.plan.configuration.environ)
-    result = run_audit(saved, options, choice, print_to_stderr, _Console(listed=own.dry_run))
+    console = plain_console(stderr=True)
+    with progress_on(console) as progress:
+        listener = _Console(console, listed=own.dry_run)
+        result = run_audit(saved, options, choice, print_to_stderr, listener, progress=progress)
     fail_on = how.fail_on or "none"
     code = _show(result, options, own.json_file, fail_on)
     if own.junit is not None:
@@ -304,8 +309,8 @@ def _show(result: AuditResult, how: AuditOptions, json_file: Path | None, fail_o
 
 
 class _Console(Listener):
-    def __init__(self, *, listed: bool) -> None:
-        self._console, self._listed = plain_console(stderr=True), listed
+    def __init__(self, console: Console, *, listed: bool) -> None:
+        self._console, self._listed = console, listed
 
     def learned(self, result: AuditResult) -> None:
         print_calls(self._console, result)

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from wirefault.audit.options import is_audit
 from wirefault.cli.options import RunOptions, check_playbooks, environ_below, logs_in
-from wirefault.cli.plan import expected_cost, plans_of
+from wirefault.cli.plan import plans_of
 from wirefault.cli.recorded import print_object
 from wirefault.cli.reports import make_reports_folder, write_reports
 from wirefault.cli.results import show_page, show_result, show_tournament
@@ -25,7 +25,7 @@ from wirefault.core.errors import DEVIATED, LAB_FAILED, UNKNOWN, InputError
 from wirefault.core.identity import new_run_id
 from wirefault.core.interrupts import INTERRUPTED
 from wirefault.experiments.assertions.registry import load_functions
-from wirefault.experiments.cost import Cost, taken, total
+from wirefault.experiments.cost import Cost
 from wirefault.experiments.engine import Engine, LocalEngine, RunControl
 from wirefault.experiments.experiment import Experiment
 from wirefault.experiments.experiment_file import files_meant
@@ -109,25 +109,13 @@ def _tournament_anew(plans: Sequence[ExperimentPlan]) -> Tournament:
 
 def run_and_show_tournament(tournament: Tournament, how: RunOptions) -> TournamentResult:
     """Run the rest of each arm and show how the arms compare. Raises ``UserError``."""
-    console, costs = plain_console(stderr=how.as_json), list[Cost]()
-    plans = [saved.plan for saved in tournament.experiments]
-    if not any(saved.run_ids(arm) for saved in tournament.experiments for arm in saved.plan.arms):
-        console.print(Text(f"{tournament.title}: {expected_cost(plans).text}"), soft_wrap=True)
-
-    def run_one(saved: SavedExperiment) -> ExperimentResult:
-        result = run_and_show(saved, how)
-        costs.append(taken(result.timing))
-        return result
-
     result = run_tournament(
         tournament,
-        run_one,
+        lambda saved, left: run_and_show(saved, how, left),
         print_to_stderr,
         lambda arm: arm.code == INTERRUPTED or (how.fail_fast and arm.code != 0),
     )
-    if costs:
-        console.print(Text(f"{tournament.title}: {total(costs).text}"), soft_wrap=True)
-    show_tournament(console, result, how.out, page=True)
+    show_tournament(plain_console(stderr=how.as_json), result, how.out, page=True)
     return result
 
 
@@ -170,8 +158,11 @@ def run_saved(saved: SavedExperiment, how: RunOptions) -> int:
     return result.ending(how.fail_on or "none")
 
 
-def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
-    """Run the rest of the experiment and show the verdict. Raises ``UserError``."""
+def run_and_show(saved: SavedExperiment, how: RunOptions, expected: Cost | None = None) -> ExperimentResult:
+    """Run the rest of the experiment and show the verdict. Raises ``UserError``.
+
+    ``expected``: what is left of the tournament whose arm it is.
+    """
     configuration = saved.plan.configuration
     choice = ready_to_run(saved, how.toxiproxy)
     _check_place(saved.plan.experiment, how)
@@ -180,10 +171,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
     console.print(saved.plan.experiment.title, style="bold", markup=False)
     for line in head_lines(saved.plan):
         console.print(Text(line))
-    costs = not saved.plan.is_plain_run  # whose summary has its duration and its tokens
-    if costs and not any(map(saved.run_ids, saved.plan.arms)):  # of one that is resumed, part is done
-        console.print(Text(expected_cost([saved.plan]).text), soft_wrap=True)
-    with explained_file_errors(), _progress_on(console, verbose=how.verbose) as progress:
+    with explained_file_errors(), progress_on(console, verbose=how.verbose) as progress:
         result = run_experiment(
             replace(saved, retry_invalid=how.retry_invalid),
             RunControl(
@@ -193,11 +181,10 @@ def run_and_show(saved: SavedExperiment, how: RunOptions) -> ExperimentResult:
                 verbose=how.verbose,
                 progress=progress,
                 arm_done=_say_arm,
+                expected=expected,
             ),
             engine,
         )
-    if costs:
-        console.print(Text(taken(result.timing).text), soft_wrap=True)
     if agent_of(saved.plan) and not any(arm.hypothesis or arm.asserted for arm in _faulted(result)):
         show_page(saved)  # it states nothing: the tournament compares it
     else:
@@ -223,7 +210,7 @@ def ready_to_run(saved: SavedExperiment, toxiproxy: str) -> Choice:
     return choice
 
 
-def _progress_on(console: Console, *, verbose: bool) -> AbstractContextManager[RunProgress | None]:
+def progress_on(console: Console, *, verbose: bool = False) -> AbstractContextManager[RunProgress | None]:
     visible = shows_progress(console, os.environ, verbose=verbose)
     return RunProgress(console) if visible else nullcontext()
 

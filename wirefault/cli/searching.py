@@ -106,21 +106,17 @@ def run_to_end(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = (
 
 def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()) -> tuple[int, SearchResult]:
     """Run the rest of the search and show it."""
-    from wirefault.cli.plan import expected_cost
-    from wirefault.cli.running import ready_to_run, workers_for
-    from wirefault.experiments.cost import taken
+    from wirefault.cli.running import progress_on, ready_to_run, workers_for
     from wirefault.experiments.engine import LocalEngine, RunControl
     from wirefault.experiments.search.run_search import run_search
     from wirefault.lab.process import print_to_stderr
     from wirefault.report.page.write import page_line
     from wirefault.report.search import search_lines
+    from wirefault.report.terminal import plain_console
 
     choice = ready_to_run(saved, how.toxiproxy)
     click.echo(saved.plan.experiment.title, err=how.as_json)
-    if not any(map(saved.run_ids, saved.plan.arms)):  # of one that is resumed, part is done
-        click.echo(expected_cost([saved.plan]).text, err=how.as_json)
     workers_count = workers_for(saved.plan.configuration.wiring, how.workers)
-    control = RunControl(choice, print_to_stderr, workers_count)
     steps = None
     if saved.plan.search["kind"] == "next":
         from wirefault.memory.planner.run_next import steps_with
@@ -128,8 +124,10 @@ def carry_out(saved: SavedExperiment, how: RunOptions, hooks: Sequence[str] = ()
         steps = steps_with(remembered(saved.plan.configuration, how.as_json, saved.experiment_id), hooks)
     elif hooks:
         raise InputError("--hooks: only a search for the next experiments has hooks")
-    result = run_search(saved, control, LocalEngine(), steps)
-    for line in (taken(result.timing).text, *search_lines(result)):
+    with progress_on(plain_console(stderr=True)) as progress:
+        control = RunControl(choice, print_to_stderr, workers_count, progress=progress)
+        result = run_search(saved, control, LocalEngine(), steps)
+    for line in search_lines(result):
         click.echo(line, err=how.as_json)
     environ = saved.plan.configuration.environ
     click.echo(page_line(saved.logs, saved.experiment_id, environ), err=how.as_json)

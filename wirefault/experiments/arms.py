@@ -206,7 +206,7 @@ def read_arm(
     last = reasons or {each.reason for each in ends[-1:]}
     interrupted = not problems or all(reason is None or is_interruption(reason) for reason in last)
     reason = "" if done else INTERRUPTED_LINE if interrupted else "; ".join(problems)
-    # each run names the word and the worst finding of its own episodes alone
+    # each run names the word and the worst finding of its episodes alone
     whole = structs.replace(end, completed=done, reason=reason, never_called=never, worst=None, word="")
     begin = "", structs.replace(started, prompts=planned)
     # without its end an episode is judged as killed

@@ -23,6 +23,7 @@ from wirefault.stats.sequential import RunLength, run_length
 # true rates, as distances from the threshold by the room above or below it, for which an estimate is shown
 _EXAMPLES = (0.7, -0.15)
 _MONEY = "cost"
+_NONE: Mapping[str, int] = {}
 NOT_YET = "it has not run here yet"
 MIN_CONTROLS, _MAX_CONTROLS = 4, 8
 """Episodes of a search's control."""
@@ -38,11 +39,18 @@ class Cost(Struct, frozen=True, omit_defaults=True):
     usd: float | None = None
     source: str = ""
     """Of an estimate: where its time and money are from, or why they are unknown."""
+    is_rest: bool = False
+    """Whether it is what is still to come, after some episodes."""
+    tokens: str = ""
+    """Those of models, where their price is unknown."""
 
     @property
     def text(self) -> str:
-        """Return for example ``cost: at most 44 episodes, about 9.1 s, money unknown, as in ID``."""
-        about = "about " if self.source else ""
+        """Return for example ``cost: at most 44 episodes, about 9.1 s, money unknown, as in ID``.
+
+        What is still to come has ``left`` instead of ``cost``.
+        """
+        about = "about " if self.source or self.is_rest else ""
         count = counted(self.episodes, "episode")
         parts = [
             f"{self.bound} {count}".strip(),
@@ -50,7 +58,20 @@ class Cost(Struct, frozen=True, omit_defaults=True):
             "money unknown" if self.usd is None else f"{about}{self.usd:.3g} USD",
             self.source,
         ]
-        return f"cost: {', '.join(filter(None, parts))}"
+        text = ", ".join(filter(None, parts))
+        return "; ".join(filter(None, (f"{'left' if self.is_rest else 'cost'}: {text}", self.tokens)))
+
+    def after(self, spent: Cost) -> Cost:
+        """Return what is left of it, at the pace so far as soon as there is one."""
+        left = max(0, self.episodes - spent.episodes)
+
+        def rest(before: float | None, so_far: float | None) -> float | None:
+            if so_far is not None and spent.episodes:
+                return left * so_far / spent.episodes
+            return None if before is None else left * before / max(1, self.episodes)
+
+        seconds, usd = rest(self.seconds, spent.seconds), rest(self.usd, spent.usd)
+        return Cost(left, self.bound, seconds, usd, is_rest=True)
 
 
 def taken(timing: Mapping[str, float]) -> Cost:
@@ -70,19 +91,27 @@ def total(costs: Sequence[Cost]) -> Cost:
         None if None in seconds else sum(filter(None, seconds)),
         None if None in money else sum(filter(None, money)),
         NOT_YET if NOT_YET in sources else "of all arms together" if any(sources) else "",
+        any(each.is_rest for each in costs),
     )
 
 
-def estimated(plan: ExperimentPlan, last: RunCost | None) -> Cost:
-    """Estimate what the plan costs. ``last``: the experiment's last run."""
+def estimated(plan: ExperimentPlan, last: RunCost | None, done: Mapping[str, int] = _NONE) -> Cost:
+    """Estimate what the plan costs, or what is left of it.
+
+    ``last``: the experiment's last run; ``done``: the completed episodes of each arm.
+    """
     counts, bound = _counts(plan, last)
-    episodes = sum(counts.values())
+    if plan.search:  # one count is of all arms that it adds
+        control = done.get(CONTROL, 0) if CONTROL in counts else 0
+        done = {CONTROL: control, plan.search["arm"]: sum(done.values()) - control}
+    counts = {arm: max(0, count - done.get(arm, 0)) for arm, count in counts.items()}
+    episodes, is_rest = sum(counts.values()), any(done.values())
     if last is None:
-        return Cost(episodes, bound, source=NOT_YET)
+        return Cost(episodes, bound, source=NOT_YET, is_rest=is_rest)
     where = f"{counted(last.episodes, 'episode')} took {last.seconds:.1f} s with --workers {last.workers}"
     seconds = episodes * last.seconds / last.episodes
     source = f"as in {last.experiment_id}, where {where}"
-    return Cost(episodes, bound, seconds, _money_of(counts, last), source)
+    return Cost(episodes, bound, seconds, _money_of(counts, last), source, is_rest)
 
 
 def _counts(plan: ExperimentPlan, last: RunCost | None) -> tuple[Mapping[str, int], str]:

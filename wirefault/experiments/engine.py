@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Protocol
 
 from wirefault.core.errors import LAB_FAILED
+from wirefault.experiments.cost import Cost
 from wirefault.experiments.plan import PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.verdict import ArmResult
@@ -52,7 +53,9 @@ class RunControl:
     halt: Halt = field(default_factory=Halt)
     """Checked by the engine all the time."""
     progress: Callable[[ArmSoFar], None] | None = None
-    """Called twice a second with the state of the arm."""
+    """Called twice a second with the state of the arm, or after each trial."""
+    expected: Cost | None = None
+    """What is left of all that the caller runs, who says so; None: of this experiment."""
     arm_done: Callable[[ArmResult, float], None] | None = None
     """Called after each arm with its result so far and the seconds that it took."""
     lab_ready: Callable[[RunningLab], None] | None = None

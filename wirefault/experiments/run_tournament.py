@@ -10,6 +10,7 @@ from typing import Any
 
 from wirefault.core.errors import InputError
 from wirefault.experiments.arms import ArmFacts
+from wirefault.experiments.cost import Cost, taken, total
 from wirefault.experiments.index import saved_ids
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.run_experiment import ExperimentResult, judged_again
@@ -220,16 +221,20 @@ def is_decided(tournament: Tournament) -> bool:
 
 def run_tournament(
     tournament: Tournament,
-    run_one: Callable[[SavedExperiment], ExperimentResult],
+    run_one: Callable[[SavedExperiment, Cost], ExperimentResult],
     say: Callable[[str], None],
     ends: Callable[[ExperimentResult], bool],
 ) -> TournamentResult:
-    """Run what is left of each arm, round by round.
+    """Run what is left of each arm, round by round; say what is left before, and what was spent.
 
-    ``run_one`` runs the rest of one experiment. ``ends``: whether nothing more must be run after it.
+    ``run_one`` runs the rest of one experiment, given what is left of all. ``ends``: whether nothing more
+    must be run after it.
     """
     rounds, results = TournamentRounds(), dict[Path, ExperimentResult]()
     tried = set[tuple[Path, int | None]]()
+    costs = (strategy_of(saved.plan).cost(saved) for saved in tournament.experiments)
+    expected, spent = total([cost for cost in costs if cost is not None]), list[Cost]()
+    say(f"{tournament.title}: {expected.text}")
 
     def so_far() -> TournamentResult:
         ran = [results[each.folder] for each in tournament.experiments if each.folder in results]
@@ -239,13 +244,16 @@ def run_tournament(
         for saved in left:
             tried.add((saved.folder, saved.extent))  # what a limit leaves of it is left for a resumption
             tournament = tournament.with_experiment(saved)
-            results[saved.folder] = run_one(saved)
-            if ends(results[saved.folder]):
+            result = results[saved.folder] = run_one(saved, expected.after(total(spent)))
+            spent.append(taken(result.timing))
+            if ends(result):
+                say(f"{tournament.title}: {total(spent).text}")
                 return so_far()
         for table in so_far().tables():
             say(f"{left[0].extent} episodes, {table.under}: {table.advice}")
     for saved in tournament.experiments:  # of a tournament that is resumed, those without anything left
         results.setdefault(saved.folder, judged_again(saved))
+    say(f"{tournament.title}: {total(spent).text}")
     return so_far()
 
 

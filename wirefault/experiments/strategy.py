@@ -17,9 +17,11 @@ from msgspec import structs
 
 from wirefault.core.errors import LAB_FAILED
 from wirefault.core.interrupts import INTERRUPTED
+from wirefault.experiments.cost import Cost, estimated, taken
 from wirefault.experiments.engine import LOOK_UP_EVERY_S, Engine, RunArm, RunControl
 from wirefault.experiments.experiment import AFTER, CONTROL
 from wirefault.experiments.hypothesis import parse_statements
+from wirefault.experiments.index import last_run_of
 from wirefault.experiments.plan import ExperimentPlan, PlannedArm
 from wirefault.experiments.saved import SavedExperiment
 from wirefault.experiments.sequential import progress_lines
@@ -75,10 +77,21 @@ class Strategy(Protocol):
 
     def review(self, saved: SavedExperiment, ran: Ran) -> Iterable[str]:
         """Yield lines for people about a batch that was run. Raises ``UserError`` if it shows nothing."""
-        ...
+        return ()
+
+    def cost(self, saved: SavedExperiment) -> Cost | None:
+        """Estimate what is left to run; None until the recorded episodes show it."""
+        plan = saved.plan
+        last = last_run_of(plan.configuration.logs, plan.experiment.title)
+        ran = [arm for arm in plan.arms if saved.run_ids(arm)]
+        return estimated(plan, last, {arm.name: len(saved.facts_of(arm).episodes) for arm in ran})
+
+    def spent(self, progress: Progress) -> Cost:
+        """What was spent until now."""
+        return taken(progress.timing)
 
 
-class FixedArms:
+class FixedArms(Strategy):
     """Each arm once, the control first: without its steady state the others do not run."""
 
     def next(self, saved: SavedExperiment) -> Batch | None:
@@ -90,12 +103,8 @@ class FixedArms:
         is_steady = left and judge_experiment([saved.arm_result(first)], saved.plan.terms).verdict == "held"
         return Batch(left) if is_steady else None
 
-    def review(self, saved: SavedExperiment, ran: Ran) -> Iterable[str]:
-        """See ``Strategy``."""
-        return ()
 
-
-class UntilDecided:
+class UntilDecided(Strategy):
     """Blocks of all open arms until nothing is open, then the control after them."""
 
     def next(self, saved: SavedExperiment) -> Batch | None:
@@ -151,7 +160,10 @@ class Progress:
 
 
 def carry_out(saved: SavedExperiment, strategy: Strategy, how: RunControl, engine: Engine) -> Progress:
-    """Run what is left of the experiment. Raises ``UserError`` as its strategy does."""
+    """Run what is left of the experiment. Raises ``UserError`` as its strategy does.
+
+    Says what is left before its first episode, and what was spent at the end. A plain run does so itself.
+    """
     saved.forget_end()
     progress = Progress(saved)
     watch = Watch(saved, how.halt, how.progress)
@@ -159,6 +171,8 @@ def carry_out(saved: SavedExperiment, strategy: Strategy, how: RunControl, engin
         saved, how, lambda run_arm: _Loop(progress, how, watch, run_arm).until_done(strategy)
     )
     progress.timing = {**watch.taken, "workers": how.workers}
+    if watch.expected and how.expected is None:
+        how.say(strategy.spent(progress).text)
     return progress
 
 
@@ -186,6 +200,7 @@ class _Loop:
     def _until_done(self, strategy: Strategy, pool: ThreadPoolExecutor) -> int:
         while (batch := strategy.next(self.progress.saved)) is not None:
             self._save(batch)
+            self._expect(strategy)
             if batch.trials is not None:
                 code = self._advance(batch.trials, pool)
                 if code is None or code == INTERRUPTED:
@@ -215,6 +230,12 @@ class _Loop:
                 break
             self._run(arm)
 
+    def _expect(self, strategy: Strategy) -> None:
+        if not self.watch.expected and (cost := self.how.expected or strategy.cost(self.progress.saved)):
+            self.watch.expect(cost)
+            if self.how.expected is None:
+                self.how.say(cost.text)
+
     def _save(self, batch: Batch) -> None:
         saved = self.progress.saved
         grown = saved.with_arms(batch.arms, batch.search, batch.prompts)
@@ -239,6 +260,7 @@ class _Loop:
                     and not self.how.halt.requested
                 ):
                     self.progress.trials.append(trial.episode)
+                    self.watch.begin()
                     begun = pool.submit(self._try, self.progress.saved, trial)
                     self._running[begun] = trial, time.monotonic()
             if not self._running:
@@ -250,7 +272,10 @@ class _Loop:
         for each in ended:
             trial, _ = self._running.pop(each)
             codes.append(each.result())
-            if self.how.trial_done is not None and codes[-1] != INTERRUPTED:
+            if codes[-1] == INTERRUPTED:
+                continue
+            self.watch.trial_ended(trial.episode, len(self.progress.saved.plan.prompts))
+            if self.how.trial_done is not None:
                 self.how.trial_done(self.progress.saved, trial.episode)
         return INTERRUPTED if INTERRUPTED in codes else max(codes)
 

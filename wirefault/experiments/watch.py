@@ -49,8 +49,8 @@ class ArmSoFar:
     outcomes: dict[str, str] = field(default_factory=dict)
     findings: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FINDINGS))
     terms: Terms = field(default_factory=Terms)
-    cost: Cost | None = None
-    """Of the command so far, all arms together."""
+    left: Cost | None = None
+    """What is still to come, all arms together."""
 
     @property
     def successes(self) -> int:
@@ -125,6 +125,9 @@ class Watch:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.arm = ArmSoFar()
+        self.expected: Cost | None = None
+        """What was left when it was estimated."""
+        self._taken_before: dict[str, float] = {}
         self._arms: dict[str, ArmSoFar] = {}
         self._saved = saved
         self._halt = halt
@@ -149,8 +152,7 @@ class Watch:
             arm.name, ArmSoFar(arm.name, terms=self._saved.plan.experiment.terms)
         )
         self.arm.planned = len(self._saved.prompts_of(arm))
-        if self._began is None:
-            self._began = self._clock()
+        self.begin()
         before = self._cost, self._completed
         self._read(arm)
         self._earlier_cost += self._cost - before[0]
@@ -172,12 +174,32 @@ class Watch:
         for run_id in self._saved.run_ids(arm):  # killed ones are never sealed
             self._saved.facts.end_watch(run_id, arm.entries)
 
+    def expect(self, cost: Cost) -> None:
+        """Count what is left from here on."""
+        self.expected, self._taken_before = cost, self.taken
+
+    def begin(self) -> None:
+        """Let time count from now on, if it does not yet."""
+        if self._began is None:
+            self._began = self._clock()
+
+    def trial_ended(self, episode: str, planned: int) -> None:
+        """Count an episode that ran beside others; its strategy reads it."""
+        self._completed += 1
+        self.arm.name, self.arm.planned = "runs", planned
+        self.arm.outcomes[episode] = "unjudged"
+        self._show()
+
+    def _show(self) -> None:
+        if self._tell:
+            since = {name: each - self._taken_before.get(name, 0) for name, each in self.taken.items()}
+            self.arm.left = self.expected and self.expected.after(taken(since))
+            self._tell(self.arm)
+
     def look(self, arm: PlannedArm) -> None:
         """Read new events and decide."""
         self._read(arm)
-        if self._tell:
-            self.arm.cost = taken(self.taken)
-            self._tell(self.arm)
+        self._show()
         seconds = self._clock() - (self._began or 0.0)
         safety, limits = self._saved.plan.experiment.safety, self._saved.plan.experiment.limits
         figures = watched(self.arm, self._cost, seconds)

@@ -7,7 +7,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlsplit
 
-from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
@@ -16,7 +15,6 @@ from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, asked_text, call_texts, finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.audit.spending import Spending
-from wirefault.experiments.cost import Cost
 from wirefault.history.judged_events import Severity
 from wirefault.history.logs import strip_control
 from wirefault.judging.summary import counted
@@ -85,7 +83,7 @@ def print_plan(console: Console, result: AuditResult, *, listed: bool) -> None:
         for ask in result.asks:
             _print_line(console, ask.text, head=f"{ask.id}  ")
     writes = sum(call.executed for call in result.clean.calls) if result.clean else 0
-    count = sum(ask.runs for ask in result.asks)
+    count = len(result.planned)
     again = f"about {counted(count * writes, 'write')} carried out again"
     if result.writes == "answer":
         again = "writes answered by Wirefault in the server's place, none carried out again"
@@ -95,8 +93,6 @@ def print_plan(console: Console, result: AuditResult, *, listed: bool) -> None:
         " a hang lasts"
         f" {result.patience:.0f} s",
     )
-    cost, source = result.estimated, "by the clean run, one run with a fault after another"
-    _print_line(console, _cost_text(Cost(count, "about", result.estimated_seconds, source=source), cost))
 
 
 def print_answer(console: Console, answer: Answer) -> None:
@@ -148,21 +144,8 @@ def _head(result: AuditResult, clean: CleanRuns) -> list[str]:
     command = " ".join(map(shlex.quote, result.saved.plan.configuration.wiring.arguments[2:]))
     return [
         f"audit of: {command}",
-        _cost_text(Cost(result.runs, seconds=result.seconds), result.spent),
         f"clean: {counted(len(clean.calls), 'call')}, exit 0, {clean.seconds:.1f} s",
     ]
-
-
-def _cost_text(cost: Cost, spending: Spending) -> str:
-    """Return the cost of runs; the tokens, too, where their price or some of them are unknown."""
-    if spending.cost_usd is not None and not spending.uncounted:
-        return structs.replace(cost, usd=spending.cost_usd).text
-    if not spending.requests:
-        return cost.text
-    without = counted(spending.uncounted, "request")
-    more = f" or more, {without} without token counts" if spending.uncounted else ""
-    least = f", {spending.cost_usd:.3g} USD or more" if spending.cost_usd is not None else ""
-    return f"{cost.text}; {spending.tokens} model tokens{more}{least}"
 
 
 def _replay_line(spending: Spending) -> str:

@@ -71,7 +71,7 @@ def audit_as_json(result: AuditResult) -> dict[str, Any]:
         **({} if result.seconds is None else {"seconds": round(result.seconds, 3)}),
         "patience_s": result.patience,
         "writes": result.writes,
-        "model": {**asdict(result.spent), "estimated": asdict(result.estimated)},
+        "model": {**asdict(result.spent), "estimated": asdict(result.estimate(result.planned))},
         "calls": [_call_as_json(call) for call in clean.calls] if clean else [],
         "clean_seconds": round(clean.seconds, 3) if clean else None,
         "unreachable": clean.unreachable if clean else [],

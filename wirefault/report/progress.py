@@ -1,4 +1,4 @@
-"""Progress of a run on a terminal: rate, time left, success with its interval, the latest findings."""
+"""Progress of a run on a terminal: rate, success with its interval, what is left, the latest findings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from wirefault.experiments.figures import success_text
 from wirefault.experiments.watch import ArmSoFar
@@ -32,14 +32,13 @@ class RunProgress:
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}", markup=False),
-            TimeRemainingColumn(),
             TextColumn("{task.fields[success]}", markup=False),
-            TextColumn("{task.fields[cost]}", markup=False),
+            TextColumn("{task.fields[left]}", markup=False),
             console=console,
             refresh_per_second=4,
             transient=True,
         )
-        self._task = self._progress.add_task("", total=None, rate="", success="", cost="", visible=False)
+        self._task = self._progress.add_task("", total=None, rate="", success="", left="", visible=False)
         self._arm: tuple[str, int, float] = ("", 0, 0.0)
 
     def __enter__(self) -> RunProgress:
@@ -58,8 +57,9 @@ class RunProgress:
             self._progress.reset(self._task, total=arm.planned, description=arm.name, visible=True)
         _, before, began = self._arm
         rate = f"{(done - before) / (now - began):.1f}/s" if now > began else ""
-        cost = arm.cost.text if arm.cost else ""
-        self._progress.update(self._task, completed=done, rate=rate, success=success_line(arm), cost=cost)
+        left = arm.left.text if arm.left else ""
+        success = success_line(arm) if arm.judged else ""
+        self._progress.update(self._task, completed=done, rate=rate, success=success, left=left)
         while arm.findings:
             self._progress.console.print(f"  {one_line(arm.findings.popleft())}", style="dim", markup=False)
 

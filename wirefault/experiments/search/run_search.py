@@ -30,7 +30,7 @@ from wirefault.experiments.search.limit import Limit, LimitSearch, Tally
 from wirefault.experiments.search.minimise import Ask, FaultNames, Smallest, Terms, next_step
 from wirefault.experiments.search.pairs import Factor, Pairs, pairs_result, with_row
 from wirefault.experiments.search.trials import ShowsNothing, Trials, base_arm
-from wirefault.experiments.strategy import Batch, Ran, carry_out
+from wirefault.experiments.strategy import Batch, Ran, Strategy, carry_out
 from wirefault.toxiproxy.planned import VERIFIED
 
 Answer = Limit | Smallest | Cause | Chain | Pairs
@@ -58,7 +58,7 @@ class Steps(Protocol):
 
 
 @dataclass(frozen=True)
-class Search:
+class Search(Strategy):
     """The strategy of a search: its control, then its steps if that has its steady state."""
 
     steps: Steps
