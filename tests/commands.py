@@ -13,6 +13,10 @@ from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redire
 from pathlib import Path
 from subprocess import CompletedProcess
 
+import click
+from click.testing import CliRunner, Result
+
+import charts
 from tests.shared_imports import shared_imports
 from wirefault.cli.main import main
 
@@ -31,6 +35,11 @@ def wirefault(
         code = _exit_code(words)
         around.close()
         return CompletedProcess(words, code, stdout.read_text("utf-8"), stderr.read_text("utf-8"))
+
+
+def draw_charts(*words: str) -> Result:
+    """Call ``charts.py``."""
+    return CliRunner().invoke(click.command()(lambda: charts.main(words)))
 
 
 def _exit_code(words: tuple[str, ...]) -> int:

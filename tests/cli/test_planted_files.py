@@ -23,7 +23,7 @@ import pytest
 import requests
 from click.testing import CliRunner, Result
 
-import charts
+from tests.commands import draw_charts
 from tests.core.hostile import TRAPS
 from tests.experiments.test_run_experiment import PaperEngine, run_on_paper
 from tests.report.synthetic import SyntheticRun
@@ -148,7 +148,7 @@ def work_in(folder: Path, patch: pytest.MonkeyPatch) -> None:
 
 def call(command: str) -> Result:
     if command == "charts":
-        return CliRunner().invoke(charts.main, ["--run", RUN])
+        return draw_charts("--run", RUN)
     audits = [path.parent.name for path in Path("logs", "experiments").glob("*/audit.json")]
     return CliRunner().invoke(main, command.replace("AUDIT", audits[0] if audits else "latest").split())
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-import charts
+from tests.commands import draw_charts
 from tests.core.hostile import TRAPS, VICTIM, database_with, victim_of
 from tests.report.synthetic import SyntheticRun
 from wirefault.cli.main import main
@@ -48,7 +48,7 @@ def judge() -> Result:
 
 
 def draw() -> Result:
-    return CliRunner().invoke(charts.main, ["--run", RUN])
+    return draw_charts("--run", RUN)
 
 
 def test_forged_lab_file_is_ignored(folder: Path) -> None:

@@ -17,9 +17,9 @@ from tests.lab.demos import environ_in
 from tests.upstream import serving
 from wirefault.history.events import Event
 from wirefault.history.reader import read_run
+from wirefault.judging.charted import run_data
 from wirefault.judging.metrics import metrics_of
 from wirefault.judging.usage import calls_by_link
-from wirefault.report.charts.extract import run_data
 
 pytestmark = pytest.mark.slow
 

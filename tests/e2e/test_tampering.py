@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-import charts
-from tests.commands import wirefault
+from tests.commands import draw_charts, wirefault
 from tests.e2e.lab import SETTINGS, SharedLab, Silence, sample
 from tests.lab.demos import environ_in
 from tests.support import ROOT, replace
@@ -269,7 +268,7 @@ def read_by(command: str, run: Run) -> Result:
     experiment = run.folder.name.removesuffix("-2-method")
     words = [{"RUN": run.folder.name, "ID": experiment}.get(word, word) for word in command.split()]
     if words[0] == "charts":
-        return CliRunner().invoke(charts.main, ["--run", words[1], "--logs", str(run.logs)])
+        return draw_charts("--run", words[1], "--logs", str(run.logs))
     return CliRunner().invoke(main, words, env={"LOGS_DIR": str(run.logs)})
 
 

@@ -54,7 +54,7 @@ def test_two_files_add_a_fault(tmp_path: Path, family: str) -> None:
     add_fault(tmp_path, family)
     script = (
         "from wirefault.cli.faults import faults_command as faults\n"
-        "from wirefault.report.charts.style import group_of\n"
+        "from wirefault.judging.charted import group_of\n"
         "from tools.fault_pages import faults_page\n"
         "print(group_of('rounded'), '### rounded' in faults_page({}))\n"
         "faults(['show', 'rounded'])"

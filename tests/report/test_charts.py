@@ -11,9 +11,9 @@ from matplotlib.image import imread
 
 from tests.report.synthetic import SyntheticRun
 from tests.support import share
+from wirefault.judging.chart_data import Selection
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.charts import CHARTS, select_runs, write_charts
-from wirefault.report.charts.data import Selection
 from wirefault.report.charts.style import FAILED, page, styled
 from wirefault.report.colors import css_variables
 

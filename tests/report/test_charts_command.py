@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from charts import main
+from tests.commands import draw_charts
 from tests.report.synthetic import SyntheticRun
 from tests.support import ROOT
 from wirefault.history.writer import history_file
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def _charts(logs, *arguments):
-    return CliRunner().invoke(main, ["--logs", str(logs), *arguments])
+    return draw_charts("--logs", str(logs), *arguments)
 
 
 @pytest.fixture
@@ -124,16 +123,15 @@ def test_charts_script_runs_from_root(logs, tmp_path):
     assert (done.returncode, done.stderr) == (0, "evidence of zeta: whole, not signed\n")
 
 
-@pytest.mark.parametrize("package", ["click", "matplotlib"])
-def test_missing_package_is_one_line(logs, tmp_path, package):
+def test_missing_matplotlib_is_one_line(logs, tmp_path):
     hidden = (
-        f"import sys; sys.modules[{package!r}] = None; sys.argv[:] = {['charts.py', '--logs', str(logs)]}"
+        f"import sys; sys.modules['matplotlib'] = None; sys.argv[:] = {['charts.py', '--logs', str(logs)]}"
     )
     code = f"{hidden}; import runpy; runpy.run_path('charts.py', run_name='__main__')"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 70
     [line] = done.stderr.splitlines()
-    assert line.startswith(f"charts: the Python package {package} is not installed: ")
+    assert line.startswith("charts: the Python package matplotlib is not installed: ")
 
 
 def test_altered_run_is_not_drawn(logs, one_chart):
@@ -142,3 +140,9 @@ def test_altered_run_is_not_drawn(logs, one_chart):
     result = _charts(logs, "--run", "zeta")
     assert (result.exit_code, result.stdout) == (2, "")
     assert f"charts: altered: {path}:" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--nonsense", "--ru=zeta", "zeta"])
+def test_unknown_option_is_one_line(logs, option):
+    result = _charts(logs, option)
+    assert result.exit_code == 64 and option in result.stderr and len(result.stderr.splitlines()) == 1

@@ -19,11 +19,11 @@ from wirefault.history.events import (
     ToxicsChanged,
 )
 from wirefault.history.reader import HistoryError, read_run
+from wirefault.judging.chart_data import REFUSED
+from wirefault.judging.charted import run_data
 from wirefault.judging.evidence.gather import gather
 from wirefault.judging.judge import ByControl
 from wirefault.judging.trace import episode_trace
-from wirefault.report.charts.data import REFUSED
-from wirefault.report.charts.extract import run_data
 from wirefault.report.charts.style import duration, spread
 from wirefault.report.charts.times import bin_width, histogram, moving_median
 from wirefault.toxiproxy.planned import PlannedToxic

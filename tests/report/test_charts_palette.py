@@ -5,18 +5,19 @@ from __future__ import annotations
 import pytest
 
 from wirefault.faults.catalogue import FAULTS
+from wirefault.judging import charted
 from wirefault.report.charts import style as palette
 
 
 @pytest.mark.parametrize("kind", FAULTS, ids=lambda kind: kind.name)
 def test_fault_colours_are_in_legend(kind):
-    group = palette.group_of(kind.name)
+    group = charted.group_of(kind.name)
     # an HTTP fault that no group names is drawn as any other
     assert group in palette.FAULT_COLORS or (group, kind.family) == ("other_fault", "http")
 
 
 def test_groups_name_known_faults_only():
-    assert palette._BY_NAME.keys() <= {kind.name for kind in FAULTS}
+    assert charted._BY_NAME.keys() <= {kind.name for kind in FAULTS}
 
 
 def test_fault_colours_are_distinct():
@@ -25,4 +26,4 @@ def test_fault_colours_are_distinct():
 
 
 def test_unknown_kind_is_drawn():
-    assert palette.group_of("of_old") == "other_fault"
+    assert charted.group_of("of_old") == "other_fault"

@@ -145,9 +145,9 @@ def _draw_charts(logs: Path, run_id: str, history: ArmHistory | None) -> None:
         print_to_stderr(f"no charts: {error}")
         return
     # matplotlib is slow to import, and only runs with charts need it
-    from wirefault.report.charts import write_charts
-    from wirefault.report.charts.data import Selection
-    from wirefault.report.charts.extract import ChartsError, run_data, select_runs
+    from wirefault.judging.chart_data import Selection
+    from wirefault.judging.charted import run_data
+    from wirefault.report.charts import ChartsError, select_runs, write_charts
 
     folder = logs / "charts" / run_id
     try:

@@ -24,6 +24,8 @@ TIMEOUT: frozenset[ErrorKind] = frozenset({"timeout"})
 # A peer that still had data to send resets the connection instead of closing it.
 CLOSED: frozenset[ErrorKind] = frozenset({"closed", "reset"})
 HTTP_ERRORS: frozenset[ErrorKind] = frozenset({"http_429", "http_4xx", "http_5xx"})
+ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable", 503), ("rate_limit", 429))
+"""The faults that ``ERROR_PROB`` draws, each with its status."""
 
 CANCELLED = "cancelled"
 """The error of a try that the caller itself ended, since another one was answered; it is of no kind."""

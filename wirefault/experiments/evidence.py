@@ -37,6 +37,7 @@ from wirefault.experiments.index import MANIFEST, VERDICT, ids_by_age, is_dry_ru
 from wirefault.history.logs import strip_control
 from wirefault.history.reader import HistoryError, announced_seal, read_history
 from wirefault.history.writer import MAX_HISTORY_BYTES
+from wirefault.judging.chart_data import CHARTS_FILE
 
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
 _PURPOSE = b"wirefault evidence 1\n"
@@ -285,7 +286,7 @@ def _run_files(logs: Path, name: str) -> dict[str, Path]:
     for run in run_names(logs, name):
         if _belongs(run, name):
             folder = logs / "runs" / run
-            names = [each for each in names_in(logs, folder) if each.endswith(_HISTORIES)]
+            names = [each for each in names_in(logs, folder) if each.endswith((*_HISTORIES, CHARTS_FILE))]
             names += [each for each in folders_in(logs, folder) if each == _ATTEMPTS]
             paths += [folder / each for each in names]
     return {_key(logs, path): path for path in paths}

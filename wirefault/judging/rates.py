@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from wirefault.history.events import EpisodeJudged, RunStarted
-from wirefault.history.judged_events import Claim, Outcome
 from wirefault.judging.oracle.outcome import UNCOUNTED, is_success
 from wirefault.stats.rates import Share, percent
+
+if TYPE_CHECKING:
+    from wirefault.history.events import EpisodeJudged, RunStarted
+    from wirefault.history.judged_events import Claim, Outcome
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from msgspec.json import encode
 from msgspec.structs import replace
 
+from wirefault.core.files import replace_shared
 from wirefault.core.redaction import Redaction
 from wirefault.dialects.outages import CASSETTE_MISS
 from wirefault.history.events import (
@@ -35,6 +37,7 @@ from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import EventIds, Tail, changes_found_links, parse_line, with_found_links
 from wirefault.history.writer import Writer, history_file
+from wirefault.judging.chart_data import CHARTS_FILE, RunData
 from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.judge import judge_trace
 from wirefault.judging.rates import CLAIM_WORDS, is_unchecked_claim
@@ -110,6 +113,7 @@ class Recorder:
         self._redaction = redaction
         self._last_attempts: dict[str, tuple[str, AttemptEnded]] = {}
         self._processed = self._succeeded = 0
+        self._logs_folder = logs
         self._path = history_file(logs, run_id, "agent", lane)
         self._writer = Writer(self._path)
         self._tails = [Tail(history_file(logs, run_id, process, lane)) for process in _OTHERS]
@@ -138,6 +142,11 @@ class Recorder:
             self._writer.write_lines([clean, dump_event(seal)])
             self.seal = self._writer.head
             self.record.add([finished, seal])
+
+    def store_charts(self, data: RunData) -> None:
+        """Store the data of the run's charts in the folder of its history."""
+        path = self._path.with_name(CHARTS_FILE)
+        replace_shared(self._logs_folder, path, encode(data) + b"\n")
 
     def without_secrets(self, event: _EventT) -> tuple[bytes, _EventT]:
         """The redacted event, as a line of JSON and as an object."""

@@ -31,6 +31,7 @@ from wirefault.history.events import (
 )
 from wirefault.history.reader import HistoryError, Tail
 from wirefault.history.writer import history_file
+from wirefault.judging.charted import run_data
 from wirefault.judging.ending import run_word
 from wirefault.judging.judge import judge_run
 from wirefault.judging.summary import Summary, ended_early, summary_of
@@ -208,9 +209,11 @@ class Runner:
             self._judge.judge_late_effects()
             end = RunFinished(time.time(), record.completed, record.reason, record.toxics_left)
             _, end = self._recorder.without_secrets(structs.replace(end, never_called=self._never_called()))
-            summary = summary_of(judge_run([*record.events, end]))
+            judged = judge_run([*record.events, end])
+            summary = summary_of(judged)
             self._recorder.finish(structs.replace(end, worst=summary.worst, word=run_word(summary)))
             self._summary = summary
+            self._recorder.store_charts(run_data(judged.events, joined=judged.traces.values()))
         except (HistoryError, OSError) as error:  # the disk is still full: only the console can tell
             record.completed = False
             reason = error_text(error) if isinstance(error, OSError) else str(error)

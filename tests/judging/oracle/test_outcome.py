@@ -8,9 +8,11 @@ import pytest
 
 from tests.judging.oracle.histories import ended
 from tests.support import ROOT
+from wirefault.history.events import EndedBy
 from wirefault.history.judged_events import Claim, ValueAxis, World
+from wirefault.judging.oracle.claim import judge_claim
 from wirefault.judging.oracle.expect import parse_expect
-from wirefault.judging.oracle.outcome import OUTCOMES, Axes, EndedBy, judge_claim, outcome_of
+from wirefault.judging.oracle.outcome import OUTCOMES, Axes, outcome_of
 
 FINE = [(w, v) for w in ("as_asked", "not_applicable") for v in ("right", "not_applicable")]
 BAD = [

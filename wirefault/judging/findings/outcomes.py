@@ -17,7 +17,7 @@ from wirefault.judging.findings.conduct import expresses_doubt
 from wirefault.judging.findings.differences import reports_success
 from wirefault.judging.findings.finding import RuleText
 from wirefault.judging.oracle.episode import oracle_of
-from wirefault.judging.oracle.world import FINE_WORLDS
+from wirefault.judging.oracle.outcome import FINE_WORLDS
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import write_counts
 

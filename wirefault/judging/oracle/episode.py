@@ -19,15 +19,9 @@ from wirefault.history.events import (
     WorldRead,
 )
 from wirefault.history.judged_events import Outcome, ValueAxis, World
+from wirefault.judging.oracle.claim import is_contradictory, is_exact_text, judge_claim, reports_failure
 from wirefault.judging.oracle.expect import Oracle, parse_expect
-from wirefault.judging.oracle.outcome import (
-    Axes,
-    is_contradictory,
-    is_exact_text,
-    judge_claim,
-    outcome_of,
-    reports_failure,
-)
+from wirefault.judging.oracle.outcome import Axes, outcome_of
 from wirefault.judging.oracle.slots import Slot
 from wirefault.judging.oracle.state_world import judge_state
 from wirefault.judging.oracle.tool_results import (

@@ -16,9 +16,10 @@ from typing import Any
 from wirefault.dialects.conversation import read_conversation, text_of
 from wirefault.dialects.http import Request
 from wirefault.history.events import Exchange, FaultMet, ToolCalled
+from wirefault.judging.oracle.outcome import FINE_WORLDS
 from wirefault.judging.oracle.slots import Matcher, Slot
 from wirefault.judging.oracle.value import FilledSlot, Reported, ValueJudgement
-from wirefault.judging.oracle.world import FINE_WORLDS, WorldJudgement, WrongEffect
+from wirefault.judging.oracle.world import WorldJudgement, WrongEffect
 from wirefault.judging.reading.names import spellings
 from wirefault.judging.reading.text import bare, close, folded, numbers
 from wirefault.judging.reading.units import convert, siblings

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from wirefault.history.judged_events import World
 from wirefault.judging.oracle.expect import ExpectedEffect, Oracle
 from wirefault.judging.oracle.matching import Match, largest_assignment, match_field, may_all_fit
+from wirefault.judging.oracle.outcome import FINE_WORLDS
 
 EffectRow = Mapping[str, Any]
 WorldFlag = Literal[
@@ -32,7 +33,6 @@ WorldFlag = Literal[
 _WORST_FIRST: tuple[World, ...] = (
     *("duplicated", "unknown", "wrong", "lost", "extra", "as_asked", "not_applicable"),
 )
-FINE_WORLDS: frozenset[World] = frozenset({"as_asked", "not_applicable"})
 _CREATED = "event_created"
 _DELETED = "events_deleted"
 _TitleAndTime = tuple[str, str | None]

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from wirefault.core.files import replace_shared
+from wirefault.judging.chart_data import ChartsError, Selection
 from wirefault.report.charts import (
     errors,
     outcomes,
     overview,
     times,
 )
-from wirefault.report.charts.data import Selection
-from wirefault.report.charts.extract import ChartsError, select_runs
+from wirefault.report.charts.select import select_runs
 from wirefault.report.charts.style import DPI, Page, styled
 
 CHARTS: dict[str, Callable[[Selection], Page]] = {

@@ -7,7 +7,7 @@ from collections import Counter
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from wirefault.report.charts.data import REFUSED, ChartedTry, Selection
+from wirefault.judging.chart_data import REFUSED, ChartedTry, Selection
 from wirefault.report.charts.style import (
     FAULT_COLORS,
     INK,

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from wirefault.judging.chart_data import ChartedPrompt, RunData, Selection
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import CLAIM_WORDS, UncheckedClaims
-from wirefault.report.charts.data import ChartedPrompt, RunData, Selection
 from wirefault.report.charts.style import (
     ACCENT,
     FAINT,

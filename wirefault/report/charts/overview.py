@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 
+from wirefault.judging.chart_data import ChartedTry, Selection
 from wirefault.judging.rates import Rate
 from wirefault.report.charts import outcomes
-from wirefault.report.charts.data import ChartedTry, Selection
 from wirefault.report.charts.style import (
     GHOST,
     INK,

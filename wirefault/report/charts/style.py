@@ -20,11 +20,9 @@ from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from wirefault.faults.catalogue import FAULTS
-from wirefault.history.logs import strip_control
+from wirefault.judging.chart_data import Selection
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.rates import Rate, UncheckedClaims, rate, unchecked_claims
-from wirefault.report.charts.data import Selection
 from wirefault.report.colors import CLEAN, LIGHT, REQUEST
 from wirefault.stats.rates import percent, percentile
 from wirefault.toxiproxy.toxics import TOXICS
@@ -65,47 +63,6 @@ def fault_color(kind: str | None) -> str:
 def in_order(names: Collection[str], known: Collection[str]) -> list[str]:
     """Return known names in the palette's order, then the others by name."""
     return [name for name in known if name in names] + sorted(set(names) - set(known))
-
-
-_BY_NAME: Mapping[str, str] = {
-    name: group
-    for group, names in {
-        "other_error": (
-            "status quota auth_error forbidden not_found bad_gateway overloaded flap"
-            " context_length tool_use_failed content_filter tool_error rpc_error unknown_session ws_error"
-        ),
-        "delayed": "delay slow_body slow_first_token slow_tokens late_response slow_progress ws_delay",
-        "lost_or_cut": (
-            "hang reset lose_request lose_reply truncate api_timeout stream_cut stream_hang early_end"
-            " stream_error token_limit ended_stream server_death lost_notification ignored_cancel"
-            " lost_interim_result ws_cut ws_drop"
-        ),
-        "wrong_in_form": (
-            "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"
-            " swap_events mixed_calls"
-            " duplicate_response wrong_id split_line garbage_line retried_original"
-        ),
-        "wrong_in_content": "stale changed_tools",
-        "model_misled": "poisoned_description",
-    }.items()
-    for name in names.split()
-}
-_BY_FAMILY = {
-    "meaning": "wrong_in_content",
-    "model": "model_misled",
-    "context": "context_changed",
-    "http": "other_fault",
-    "mcp": "other_fault",
-    "websocket": "other_fault",
-}
-_FAMILIES = {kind.name: kind.family for kind in FAULTS}
-
-
-def group_of(kind: str) -> str:
-    """Return the palette's name for a fault: the fault itself if it has a colour, else its group."""
-    if kind in FAULT_COLORS:
-        return kind
-    return _BY_NAME.get(kind) or _BY_FAMILY.get(_FAMILIES.get(kind, ""), "other_fault")
 
 
 # A percentile needs values beyond it: with fewer than 20, the largest value is shown and named so.
@@ -150,9 +107,14 @@ def spread(values: Sequence[float]) -> str:
     return f"p50 {duration(middle)}, {name} {duration(percentile(values, far) or 0.0)}"
 
 
+def visible(text: str) -> str:
+    """Remove control characters except line feeds, for the console and the charts."""
+    return "".join(char for char in text if char.isprintable() or char == "\n")
+
+
 def printable(text: str, longest: int = 160) -> str:
     """Reduce to one line and to characters in the charts' font; long text ends in an ellipsis."""
-    line = " ".join(strip_control(text).split())
+    line = visible(" ".join(text.split()))
     line = "".join(char if char <= "\u024f" or char in "↑↓·–…" else "?" for char in line)
     return line if len(line) <= longest else line[: longest - 1] + "…"
 

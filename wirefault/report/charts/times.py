@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from wirefault.faults.catalogue.http.errors import ERROR_KINDS
-from wirefault.report.charts.data import ChartedPrompt, ChartedTry, RunData, Selection
+from wirefault.core.caller_errors import ERROR_KINDS
+from wirefault.judging.chart_data import ChartedPrompt, ChartedTry, RunData, Selection
 from wirefault.report.charts.style import (
     ACCENT,
     FAILED,

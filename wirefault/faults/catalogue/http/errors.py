@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, model_validator
 
-from wirefault.core.caller_errors import HTTP_ERRORS, ErrorKind, status_kind
+from wirefault.core.caller_errors import ERROR_KINDS, HTTP_ERRORS, ErrorKind, status_kind
 from wirefault.core.identity import choose
 from wirefault.dialects.base import NotInDialect, error_reply, typed_error
 from wirefault.dialects.http import FRAMING, JSON_TYPE, Headers, Reply, dump_json
@@ -104,9 +104,6 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return f"status {status}"
-
-
-ERROR_KINDS: tuple[tuple[str, int], ...] = (("server_error", 500), ("unavailable", 503), ("rate_limit", 429))
 
 
 class HttpError(Fault):

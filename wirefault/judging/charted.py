@@ -1,17 +1,12 @@
-"""Select runs and convert their events to chart data."""
+"""A run's data for its charts, from its events."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from wirefault.experiments.evidence import evidence_of, owner_of
-from wirefault.experiments.index import is_dry_run
-from wirefault.experiments.recorded import control_of_run
+from wirefault.core.caller_errors import ERROR_KINDS
+from wirefault.faults.catalogue import FAULTS
 from wirefault.history.events import (
     AttemptEnded,
     AttemptHealed,
@@ -23,7 +18,8 @@ from wirefault.history.events import (
     RunStarted,
 )
 from wirefault.history.judged_events import FaultRecord, TryEvidence
-from wirefault.history.reader import LIVE, HistoryError, moment_of, read_file, read_history
+from wirefault.history.reader import HistoryError, moment_of
+from wirefault.judging.chart_data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData
 from wirefault.judging.evidence.gather import gather, unexplained
 from wirefault.judging.evidence.toxics import ToxicTimes
 from wirefault.judging.judge import ByControl
@@ -31,22 +27,25 @@ from wirefault.judging.rates import is_unchecked_claim
 from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import subject_name
 from wirefault.judging.trace import EpisodeTrace, traces
-from wirefault.report.charts.data import REFUSED, ChartedPrompt, ChartedTry, FaultSpan, RunData, Selection
-from wirefault.report.charts.style import group_of
 
 _E = TypeVar("_E")
 
 
-def run_data(events: Sequence[Event], control: Mapping[str, ByControl] | None = None) -> RunData:
+def run_data(
+    events: Sequence[Event],
+    control: Mapping[str, ByControl] | None = None,
+    joined: Iterable[EpisodeTrace] = (),
+) -> RunData:
     """Return the data of one run. Raises ``HistoryError`` if the history has no start.
 
-    ``control``: what an experiment's control shows about the episodes.
+    ``control``: what an experiment's control shows about the episodes. ``joined``: the traces of the events,
+    if they have been made.
     """
     begins = sorted(_all(events, RunStarted), key=lambda event: event.t)
     if not begins:
         raise HistoryError("no run_started in this history: is the agent's file missing?")
     begin, end = begins[0], max(moment_of(event) for event in events)
-    episodes = {trace.episode: trace for trace in traces(events) if trace.all(EpisodeStarted)}
+    episodes = {trace.episode: trace for trace in joined or traces(events) if trace.all(EpisodeStarted)}
     tries = {name: list(_tries(trace, begin.t)) for name, trace in episodes.items()}
     every = [tried for group in tries.values() for tried in group]
     prompts = [
@@ -57,7 +56,6 @@ def run_data(events: Sequence[Event], control: Mapping[str, ByControl] | None = 
         run_id=begin.run_id,
         seed=begin.seed,
         subject=subject_name(begin, events),
-        settings=begin.settings,
         planned=begin.prompts,
         length=max(end - begin.t, 0.001),
         prompts=tuple(prompt for _, prompt in sorted(prompts, key=lambda pair: pair[0].t)),
@@ -196,101 +194,43 @@ def _prompt(
     )
 
 
-MAX_NAMED = 5
+_BY_NAME: Mapping[str, str] = {
+    name: group
+    for group, names in {
+        "other_error": (
+            "status quota auth_error forbidden not_found bad_gateway overloaded flap"
+            " context_length tool_use_failed content_filter tool_error rpc_error unknown_session ws_error"
+        ),
+        "delayed": "delay slow_body slow_first_token slow_tokens late_response slow_progress ws_delay",
+        "lost_or_cut": (
+            "hang reset lose_request lose_reply truncate api_timeout stream_cut stream_hang early_end"
+            " stream_error token_limit ended_stream server_death lost_notification ignored_cancel"
+            " lost_interim_result ws_cut ws_drop"
+        ),
+        "wrong_in_form": (
+            "malformed empty partial schema_drift corrupt_event duplicate_event malformed_tool_call"
+            " swap_events mixed_calls"
+            " duplicate_response wrong_id split_line garbage_line retried_original"
+        ),
+        "wrong_in_content": "stale changed_tools",
+        "model_misled": "poisoned_description",
+    }.items()
+    for name in names.split()
+}
+_BY_FAMILY = {
+    "meaning": "wrong_in_content",
+    "model": "model_misled",
+    "context": "context_changed",
+    "http": "other_fault",
+    "mcp": "other_fault",
+    "websocket": "other_fault",
+}
+_WITH_OWN_COLOR = frozenset(kind for kind, _ in ERROR_KINDS)
+_FAMILIES = {kind.name: kind.family for kind in FAULTS}
 
 
-class ChartsError(ValueError):
-    """Nothing to chart; the message says what, where, and what to do."""
-
-
-def select_runs(logs: Path, run: str, warn: Callable[[str], None]) -> Selection:
-    """Return the runs that ``run`` selects: ``latest``, ``all``, an id or a unique prefix of one.
-
-    ``warn`` gets a message for everything left out. Raises ``ChartsError``, or ``AlteredError`` if a file of
-    a selected run was altered.
-    """
-    names = _folders(logs)
-    if run not in ("latest", "all"):
-        return Selection((_read(logs, _match(logs, names, run), warn),))
-    dated = _by_start(logs, names, warn)
-    if not dated:
-        raise ChartsError(f"{logs / 'runs'}: no runs have started; start one with: make run")
-    chosen = dated
-    if run == "latest":
-        newest = (name for name in reversed(dated) if not is_dry_run(logs, owner_of(logs, name)))
-        chosen = list(islice(newest, 1))
-        if not chosen:
-            raise ChartsError(f"{logs}: there are only dry runs, which show nothing; name one of them")
-    return Selection(tuple(_read(logs, name, warn) for name in chosen))
-
-
-def _folders(logs: Path) -> list[str]:
-    if not logs.is_dir():
-        raise ChartsError(f"{logs}: no such folder; name the lab's logs with --logs DIR")
-    runs = logs / "runs"
-    folders = [path.name for path in runs.iterdir() if path.is_dir()] if runs.is_dir() else []
-    # live traffic has no prompts to chart
-    names = sorted(name for name in folders if not name.startswith(LIVE))
-    if not names:
-        raise ChartsError(f"{runs}: no runs; start one with: make run")
-    return names
-
-
-def _match(logs: Path, names: list[str], run: str) -> str:
-    matches = [run] if run in names else [name for name in names if run and name.startswith(run)]
-    if len(matches) == 1:
-        return matches[0]
-    if matches:
-        raise ChartsError(f"--run {run} fits {len(matches)} runs: {_newest(logs, matches)}")
-    raise ChartsError(f"{logs / 'runs'}: unknown run {run!r}; the newest are {_newest(logs, names)}")
-
-
-def _newest(logs: Path, names: list[str]) -> str:
-    """Return the newest few by modification time, for an error message, without reading histories."""
-    by_time = sorted(names, key=lambda name: (logs / "runs" / name).stat().st_mtime, reverse=True)
-    more = f" and {len(by_time) - MAX_NAMED} more" if len(by_time) > MAX_NAMED else ""
-    return ", ".join(by_time[:MAX_NAMED]) + more
-
-
-def _by_start(logs: Path, names: list[str], warn: Callable[[str], None]) -> list[str]:
-    """Return the runs that have started, oldest first."""
-    dated = []
-    for name in names:
-        start = _start(logs / "runs" / name)
-        if start is None:
-            warn(f"left out {logs / 'runs' / name}: no run_started in it")
-        else:
-            dated.append((start, name))
-    return [name for _, name in sorted(dated)]
-
-
-def _start(folder: Path) -> float | None:
-    """Return the start of the run, in seconds since the epoch; reads no further than that line."""
-    starts = []
-    for path in sorted(folder.glob("agent-*.jsonl")):
-        try:
-            event = next((event for event in read_file(path) if isinstance(event, RunStarted)), None)
-        except (HistoryError, OSError) as error:
-            raise ChartsError(f"{error}; other runs can be charted with --run ID") from None
-        if event:
-            starts.append(event.t)
-    return min(starts, default=None)
-
-
-def _read(logs: Path, name: str, warn: Callable[[str], None]) -> RunData:
-    try:
-        evidence = evidence_of(logs, name)
-        evidence.require_unaltered()
-        history = read_history(logs, name)
-        data = run_data(history.events(), control_of_run(logs, name, {**os.environ, "LOGS_DIR": str(logs)}))
-    except HistoryError as error:
-        place = logs / "runs" / name
-        where = "" if str(error).startswith(str(place)) else f"{place}: "
-        raise ChartsError(f"{where}{error}") from None
-    except OSError as error:
-        raise ChartsError(f"cannot read the run {name}: {error}") from None
-    if history.torn:
-        warn(
-            f"run {name}: {history.torn} unfinished last line(s) not counted; its writer was killed or writes"
-        )
-    return replace(data, run_id=name, evidence=evidence.text)
+def group_of(kind: str) -> str:
+    """Return the palette's name for a fault: the fault itself if it has a colour, else its group."""
+    if kind in _WITH_OWN_COLOR:
+        return kind
+    return _BY_NAME.get(kind) or _BY_FAMILY.get(_FAMILIES.get(kind, ""), "other_fault")

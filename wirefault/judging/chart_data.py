@@ -1,16 +1,29 @@
-"""The data of the charts. All times are seconds since the run's start, all durations milliseconds."""
+"""The data of a run's charts, which it stores at its end. Needs the standard library alone.
+
+All times are seconds since the run's start, all durations milliseconds.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from wirefault.history.judged_events import Claim
 from wirefault.judging.oracle.outcome import is_success
+
+if TYPE_CHECKING:
+    from wirefault.history.judged_events import Claim
+
+CHARTS_FILE = "charts.json"
+"""The name of its file in the folder of the history."""
 
 # The cause of a failed try other than a fault: the service itself refused the request (4xx).
 REFUSED = "refused"
+
+
+class ChartsError(ValueError):
+    """Nothing to chart; the message says what, where, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,6 @@ class RunData:
     run_id: str
     seed: int
     subject: str
-    settings: Mapping[str, Any]
     planned: int
     length: float
     prompts: tuple[ChartedPrompt, ...]
@@ -85,6 +97,21 @@ class RunData:
     models: tuple[str, ...]
     evidence: str = ""
     """The state of its files, in a few words."""
+
+
+def decode_run(data: bytes) -> RunData:
+    """Read what ``msgspec`` wrote of a run. Raises ``ValueError``, ``TypeError`` or ``KeyError``."""
+    fields = json.loads(data)
+    kinds = {"prompts": ChartedPrompt, "tries": ChartedTry, "spans": FaultSpan}
+    rows = {name: tuple(kind(**row) for row in fields[name]) for name, kind in kinds.items()}
+    links = {name: tuple(fields[name]) for name in ("links", "models")}
+    return RunData(**{**fields, **rows, **links})
+
+
+def with_outcomes(run: RunData, outcomes: Mapping[str, str]) -> RunData:
+    """The run with other outcomes of some episodes."""
+    prompts = (replace(each, outcome=outcomes.get(each.episode, each.outcome)) for each in run.prompts)
+    return replace(run, prompts=tuple(prompts))
 
 
 @dataclass(frozen=True)
