@@ -51,10 +51,15 @@ def _selection(logs, **one_run):
 
 
 def _own_texts(figure):
-    """Texts written by the charts; ticks are matplotlib's."""
+    """Texts written by the charts, and below the axes also their ticks."""
+    figure.draw_without_rendering()
     texts = list(figure.texts)
     for axes in figure.axes:
         texts += [*axes.texts, *(text for text in axes.get_children() if text in _titles(axes))]
+        if axes.axison and axes.xaxis.get_tick_params()["labelbottom"]:
+            low, high = axes.get_xlim()
+            labels = axes.get_xticklabels()
+            texts += [axes.xaxis.label, *(each for each in labels if low <= each.get_position()[0] <= high)]
     return [text for text in texts if text.get_text()]
 
 
@@ -227,6 +232,16 @@ def test_claims_that_no_oracle_checks_are_drawn(tmp_path, chart, judged):
     assert "uccess rate unknown" not in text and " 0 success" not in text
     with styled():
         assert _overlaps(_own_texts(CHARTS[chart](selection).figure)) == []
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+@pytest.mark.parametrize("chart", CHARTS)
+def test_notes_of_partly_judged_runs_fit_below_axes(tmp_path, chart, runs):
+    [run] = _selection(tmp_path, prompts=12).runs
+    unjudged = [replace(prompt, outcome="unjudged", claim="done") for prompt in run.prompts[:6]]
+    mixed = replace(run, prompts=(*unjudged, *run.prompts[6:]))
+    with styled():
+        assert _overlaps(_own_texts(CHARTS[chart](Selection((mixed,) * runs)).figure)) == []
 
 
 @pytest.mark.parametrize(("prompts", "curves"), [(9, 0), (10, 1)])

@@ -34,6 +34,7 @@ from wirefault.report.charts.style import (
     seconds_axis,
     success_rate,
     success_title,
+    uncounted,
     words,
 )
 from wirefault.stats.exact import clopper_pearson
@@ -141,18 +142,18 @@ def draw_success(selection: Selection) -> Page:
         if not claims.n:
             return say_nothing(sheet, left_out(overall, selection) or "No prompts were judged in this run.")
         sheet.text(LEFT, 1.2, claims.text[:1].upper() + claims.text[1:], size=10.5, weight="bold")
-        draw_claim_bars(sheet.axes(left=1.5, right=1.95, top=1.5, bottom=1.2), claims)
-        return sheet
-    if selection.several:
+        bottom = sheet.height - 1.5 - len(claims.counts) * 2 * _CLAIM_HEIGHT
+        draw_claim_bars(sheet.axes(left=1.5, right=1.95, top=1.5, bottom=bottom), claims)
+    elif selection.several:
         _each_run(sheet, selection)
     else:
         _one_run(sheet, selection.runs[0])
-    sheet.foot(left_out(overall, selection), claims.text if claims.n else "")
+    sheet.foot(uncounted(overall, selection))
     return sheet
 
 
 def _one_run(sheet: Page, run: RunData) -> None:
-    grid = sheet.grid(2, 1, left=1.1, right=1.35, top=1.5, bottom=0.45, height_ratios=[10, 1], hspace=0.55)
+    grid = sheet.grid(2, 1, left=1.1, right=1.35, top=1.5, bottom=0.55, height_ratios=[10, 1], hspace=0.55)
     axes = sheet.figure.add_subplot(grid[0])
     draw_running_rate(axes, run)
     _draw_strip(sheet.figure.add_subplot(grid[1]), run)
@@ -228,7 +229,7 @@ def _draw_strip(axes: Axes, run: RunData) -> None:
 
 def _each_run(sheet: Page, selection: Selection) -> None:
     latest = selection.runs[-_MAX_RUNS:][::-1]
-    draw_runs(sheet.axes(left=3.2, right=1.9, top=1.45, bottom=0.65), latest, longest=36)
+    draw_runs(sheet.axes(left=3.2, right=1.9, top=1.45, bottom=0.9), latest, longest=36)
     older = len(selection.runs) - len(latest)
     note = "newest first" + (f"; {older} older runs are not drawn, the title has them" if older else "")
     sheet.text(LEFT, 1.12, f"Success rate of each run with its 95 % interval, {note}", size=10, color=MUTED)

@@ -21,12 +21,12 @@ from wirefault.report.charts.style import (
     duration,
     fault_color,
     latency_axis,
-    left_out,
     page,
     say_nothing,
     seconds_axis,
     success_rate,
     success_title,
+    uncounted,
 )
 from wirefault.report.charts.times import crosses, dots, fault_key, shade
 from wirefault.stats.rates import percentile
@@ -43,10 +43,7 @@ def draw_overview(selection: Selection) -> Page:
         return say_nothing(sheet, "No prompts started in this run.")
     _top(sheet, selection, overall)
     _bottom(sheet, selection)
-    claims = claims_in(selection)
-    unchecked = claims.text if claims.n and overall.n else ""
-    uncounted = left_out(overall, selection) if overall.n else ""
-    sheet.foot(_reading(selection), uncounted, unchecked)
+    sheet.foot(_reading(selection), uncounted(overall, selection))
     return sheet
 
 

@@ -154,6 +154,12 @@ def left_out(overall: Rate, selection: Selection) -> str:
     return f"Not counted: {', '.join(parts)}; with {them} the rate lies in {bounds}"
 
 
+def uncounted(overall: Rate, selection: Selection) -> str:
+    """Describe the prompts without an outcome that counts, and their claims; empty if the title has them."""
+    notes = (left_out(overall, selection), claims_in(selection).text)
+    return " · ".join(note for note in notes if note) if overall.n else ""
+
+
 def subtitle(selection: Selection) -> str:
     """Return run, n, seed and subject, and whether the run is complete."""
     runs = selection.runs

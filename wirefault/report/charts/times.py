@@ -182,7 +182,8 @@ def draw_response(selection: Selection) -> Page:
     chips = []
     for crossed, color, name in FAULT_GROUPS:
         group = [prompt for prompt in selection.prompts if prompt.crossed_fault is crossed]
-        chips.append((color, f"{count(len(_points(group)), 'prompt')} {name}"))
+        if _points(group):
+            chips.append((color, f"{count(len(_points(group)), 'prompt')} {name}"))
         _dots(axes, _points(group), color, len(timed))
         for run in selection.runs:
             _line(axes, _points([prompt for prompt in run.prompts if prompt.crossed_fault is crossed]), color)
