@@ -30,7 +30,7 @@ VARIANTS = ("faulty", "mended")
 _AGENTS = ROOT / "examples" / "cookbook"
 _PATIENCE_S = 5
 _BOUND_S = 300.0
-_PRINTED = re.compile(r"^(?:HARM|RISK|WASTE|note|fine|unknown) .*$|^ +also .*$", re.MULTILINE)
+_PRINTED = re.compile(r"^(?:HARM|RISK|WASTE|note|fine|unknown) .*$|^ +(?:also|Evidence:) .*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from wirefault.audit.questions import QUESTIONS
 from wirefault.faults.sets.presets import canonical_text, read_canonical
 from wirefault.history.judged_events import Finding, Severity
 from wirefault.report.audit import print_answer
+from wirefault.report.fixes import HELPS
 
 ORDER = Call(CallKey("shop", "POST /orders"), 1, "write", {})
 MAIL = Call(CallKey("mail", "POST /mails"), 1, "write", {})
@@ -73,12 +74,18 @@ def test_terminal_lines_wrap_under_the_word_and_end_with_the_question() -> None:
     lines = printed(80, force_terminal=True, color_system=None)
     assert len(lines) > 1 and max(map(len, lines)) <= 80
     assert lines[0].startswith("HARM  POST /orders") and lines[1].startswith("      ")
-    assert lines[-1].endswith("2 of 2  q01") and len(lines[-1]) == 80
+    [last] = [line for line in lines if line.endswith("2 of 2  q01")]
+    assert len(last) == 80
+    assert lines[-2:] == [
+        "      What usually helps: Use one idempotency key for all tries of a write, and",
+        "      look it up before a retry.",
+    ]
 
 
-def test_piped_finding_is_one_line() -> None:
-    [line] = printed(110)
+def test_piped_finding_is_a_line_for_each_part() -> None:
+    line, helps = printed(110)
     assert line.endswith("with no Idempotency-Key  2 of 2  q01")
+    assert helps == f"      What usually helps: {HELPS['write_repeated']}"
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=str)

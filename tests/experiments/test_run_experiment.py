@@ -174,7 +174,10 @@ def test_findings_of_every_arm_follow_a_verdict_that_deviated(tmp_path: Path) ->
     console = Console(file=StringIO(), width=200)
     show_result(console, run_on_paper(saved, PaperEngine(judged=judged)), None)
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    assert "in method:\nfindings" in text and "risky in control: GET / was sent again too soon\n" in text
+    assert (
+        "in method:\nRISK  GET / was sent again too soon" in text
+        and "risky in control: GET / was sent again too soon\n" in text
+    )
 
 
 @pytest.mark.parametrize(("place", "arm"), [(2, "first"), (0, "control")])  # the control has two episodes

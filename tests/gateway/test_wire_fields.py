@@ -191,3 +191,12 @@ def test_recorded_body_is_faulted_one(lab_of_service: Any, scripted_faults: None
     lab_of_service.begin(faults=armed("upper"))
     ask(lab_of_service)
     assert lab_of_service.exchange().reply_body == '{"N": 1}'
+
+
+def test_request_that_met_a_fault_names_its_client(tmp_path: Path, service: ScriptedUpstream) -> None:
+    link = Link("search", upstream=service.upstream.address.url)
+    faults = {"faults": [{"fault": "rate_limit", "only": {"path": "/orders"}}]}
+    with gateway(tmp_path, links=Links([link])) as lab:
+        lab.begin(faults=faults)
+        assert order(lab, headers={"User-Agent": "python-httpx/0.28.1"}).client == "python-httpx/0.28.1"
+        assert order(lab, path="/prices", headers={"User-Agent": "node"}).client == ""

@@ -111,7 +111,8 @@ def test_core_tests_foreign_agents_without_packages_of_lab(foreign: Core, import
     lost = ("--faults", json.dumps(LOST))
     ask = ("--ask", "lost_reply", "--ask", "model_5xx")
     command = foreign.python("Say hello", foreign.shop.url, "--ask")
-    assert "HARM  POST /orders, reply lost" in foreign.code("audit", "--scripted", *ask, *command, code=1)
+    audited = foreign.code("audit", "--scripted", *ask, *command, code=1)
+    assert "HARM  Your agent ordered twice after one lost reply" in audited
     assert orders.count(("POST", "/orders")) >= 2 + 2 * 2
     orders.clear()
     url = f"{foreign.shop.url}/price?item=honey"

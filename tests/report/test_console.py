@@ -26,7 +26,7 @@ from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.summary import summarise
 from wirefault.report.console import ConsoleAudience, episode_line
-from wirefault.report.summary import findings_table, print_summary
+from wirefault.report.summary import findings_block, print_summary
 from wirefault.settings.settings import Settings
 
 CLOSED = tried(error="connection_closed", ms=402)
@@ -39,10 +39,10 @@ def line(*events, expect=ASK_BOB, index=3, total=24, prompt=None):
     return episode_line(judge_episode(whole), index, total).plain
 
 
-def printed(events, width=100, **options):
+def printed(events, width=100, *, verbose=True, **options):
     out = io.StringIO()
     console = Console(file=out, width=width, **options)
-    print_summary(console, summarise(events), "reproduce: wirefault demo --seed 7")
+    print_summary(console, summarise(events), "reproduce: wirefault demo --seed 7", verbose=verbose)
     return out.getvalue()
 
 
@@ -287,14 +287,16 @@ def test_summary_has_findings_with_example():
         exchange(start=103.9, call=2, **key),
     ]
     text = printed([run_started(1), *episode(*twice, expect={}), run_finished()])
-    assert "harmful   1  POST / was sent again 500 ms after its reply was lost" in text
+    assert "HARM  The lab's agent made the same write, POST /, twice after one lost reply\n" in text
+    assert "Evidence: POST / was sent again 500 ms after its reply was lost" in text
     assert "[gateway-0:1, agent-0:3, gateway-0:2, agent-0:4]" in " ".join(text.split())
+    assert text.index("HARM") < text.index("outcome")
     assert "wirefault runs verify run-1 --json; an event: --event ID" in text
 
 
 def test_findings_name_run_folder(tmp_path):
     out = io.StringIO()
-    table = findings_table([Finding("r", "risky", "text", "001", ())], "run-1", tmp_path / "logs")
+    table = findings_block([Finding("r", "risky", "text", "001", ())], "run-1", tmp_path / "logs")
     Console(file=out, width=300).print(table)
     assert f"all of them: wirefault runs verify run-1 --out={tmp_path} --json; an event" in out.getvalue()
 
@@ -303,10 +305,20 @@ def test_summary_without_findings_has_no_table():
     assert "findings" not in printed([run_started(1), *episode(expect={}), run_finished()])
 
 
-def test_many_findings_take_ten_lines_at_most():
-    kinds = [
-        Finding(rule.name, rule.severity, "word " * 16, "001", tuple(f"gateway-0:{n}" for n in range(9)))
-        for rule in RULES
-    ]
+def test_many_findings_are_four_kinds_with_one_example_each():
+    ids = tuple(f"gateway-0:{n}" for n in range(9))
+    kinds = [Finding(rule.name, rule.severity, "word " * 16, "001", ids, "It did") for rule in RULES]
     console = Console(file=io.StringIO(), width=100)
-    assert len(console.render_lines(findings_table(kinds, "run-1"))) <= 10
+    assert len(console.render_lines(findings_block(kinds, "run-1"))) <= 21
+
+
+def test_stages_of_faults_and_the_labs_own_figures_only_with_verbose():
+    detailed, text = printed(a_run()), printed(a_run(), verbose=False)
+    for part in ("eligible  drawn  met  observed", "request to armed", "toxics left"):
+        assert part in detailed and part not in text
+    assert "faults that acted: timeout (TOXIC_PROB) 1" in text
+    one = [run_started(1), *episode(expect={}), run_finished()]
+    assert "95 % interval" in printed(one) and "95 % interval" not in printed(one, verbose=False)
+    assert "success        100 % (1 of 1)" in printed(one, verbose=False)
+    left = [run_started(1), *episode(expect={}), run_finished(toxics_left=2)]
+    assert "toxics left: 2" in printed(left, verbose=False)

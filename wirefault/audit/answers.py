@@ -25,11 +25,13 @@ from wirefault.history.events import (
     WentPastLab,
 )
 from wirefault.history.judged_events import SEVERITIES, Finding
+from wirefault.judging.checker import Observation
 from wirefault.judging.findings.conduct import Conduct, conduct_in, masked
 from wirefault.judging.findings.differences import (
     EXTRA_WRITES,
     MIN_CONTROL,
     ONE_FAILURE,
+    Difference,
     differences,
     ending,
     ends_alike,
@@ -38,6 +40,7 @@ from wirefault.judging.findings.finding import times, worst_of
 from wirefault.judging.findings.retries import SENT_AGAIN
 from wirefault.judging.findings.writes import WRITE_REPEATED
 from wirefault.judging.judge import JudgedEpisode, RunJudgement, judge_trace, recorded_judgements
+from wirefault.judging.subject_name import YOUR_AGENT
 from wirefault.judging.trace import EpisodeTrace, traces_of
 from wirefault.judging.writes import SentCount, sent_as_often, sent_counts, writes_in
 from wirefault.wiring.links import Link
@@ -259,7 +262,7 @@ def _attempted(
         return ()
     text = f"{attempt_text(refused)}, never in the clean runs; Wirefault refused it"
     ids = [id for request in run.trace.requests if request.exchange is refused for id in request.ids]
-    return (Finding(EXTRA_WRITES.name, "risky", text, evidence=tuple(ids)),)
+    return (Difference(EXTRA_WRITES, Observation(text, tuple(ids), "risky")).finding(YOUR_AGENT),)
 
 
 def run_note(conduct: Conduct | None, clean_runs: CleanRuns) -> str:
@@ -331,13 +334,13 @@ def _seen(run: JudgedEpisode, conduct: Conduct | None, ask: Ask, clean: CleanRun
             observation = difference.observation
             severity = observation.severity or difference.rule.severity
             if severity != "note" and (once or difference.rule is not ONE_FAILURE):
-                text = _in_words(observation.text, ask.call)
-                seen.append(Finding(difference.rule.name, severity, text, evidence=observation.evidence))
+                seen.append(difference.finding(YOUR_AGENT, text=_in_words(observation.text, ask.call)))
         missing = _not_carried_out(conduct, clean.conducts[0])
         how = ending(conduct, clean.conducts)
         if once and how and missing and not any(s.rule == ONE_FAILURE.name for s in seen):
             text = f"it happened once, {missing}, and {how}"
-            seen.append(Finding(ONE_FAILURE.name, ONE_FAILURE.severity, text, evidence=(conduct.end_id,)))
+            ended = Difference(ONE_FAILURE, Observation(text, (conduct.end_id,)))
+            seen.append(ended.finding(YOUR_AGENT))
     return sorted(seen, key=lambda each: SEVERITIES.index(each.severity))
 
 

@@ -42,7 +42,7 @@ duel_option = option(
 )
 @takes(
     prompts=PromptsOptions,
-    how=part_of(RunOptions, "subject playbooks workers out charts as_json toxiproxy", charts=True),
+    how=part_of(RunOptions, "subject playbooks workers out charts as_json verbose toxiproxy", charts=True),
 )
 @setting_options
 @duel_option

@@ -112,7 +112,7 @@ class ExecChoices(InterceptOptions):
 @takes(
     prompts=part_of(PromptsOptions, "texts file"),
     own=ExecChoices,
-    how=part_of(RunOptions, "playbooks out charts fail_on toxiproxy", charts=False),
+    how=part_of(RunOptions, "playbooks out charts fail_on verbose toxiproxy", charts=False),
 )
 @setting_options
 @click.argument("command", nargs=-1, required=True)

@@ -166,7 +166,9 @@ class RunOptions:
         type=click.IntRange(0, 100),
     )
     fail_fast: bool = declared(False, "Limits", "Stop after the first experiment that does not hold.")
-    verbose: bool = declared(False, "Output", "Show each arm's run as it happens.", "--verbose", "-v")
+    verbose: bool = declared(
+        False, "Output", "Show all tables, and each arm's run as it happens.", "--verbose", "-v"
+    )
     output: Path | None = declared(None, "Output", "Write what --json prints to this file.")
     tags: tuple[str, ...] = declared(
         (),

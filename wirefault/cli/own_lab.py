@@ -83,6 +83,7 @@ def run_in_own_lab(
         print_to_stderr,
         workers,
         verbose=not how.as_json,
+        details=how.verbose,
         as_json=how.as_json,
         as_is=how.as_is,
         on_stderr=how.on_stderr,
@@ -95,7 +96,14 @@ def run_in_own_lab(
     if history and history.events:
         for line in (*loaded.problems, *loaded.notes):
             print_to_stderr(f"warning: {line}")
-        show_run(plain_console(stderr=how.as_json), saved, history, how.as_json, shows_why=False)
+        show_run(
+            plain_console(stderr=how.as_json),
+            saved,
+            history,
+            how.as_json,
+            shows_why=False,
+            verbose=how.verbose,
+        )
     run_id, recording = saved.experiment_id, stored_recording(saved)
     if result.code == 0 and how.fail_on is not None:
         result.code = ending_of(recording, how.fail_on)

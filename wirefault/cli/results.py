@@ -34,7 +34,7 @@ from wirefault.report.experiment import arm_line, print_effects, print_verdict
 from wirefault.report.next_command import print_resume, print_why, why_line, with_folder, worst_episode
 from wirefault.report.replies import print_replies
 from wirefault.report.resilience import print_resilience
-from wirefault.report.summary import findings_table, print_summary
+from wirefault.report.summary import findings_block, print_summary
 from wirefault.report.surface import print_surface
 from wirefault.report.tables import one_line
 from wirefault.report.tournament import print_tournament
@@ -82,7 +82,9 @@ def _findings_elsewhere(by_arm: Mapping[str, Sequence[Finding]], arm: str) -> It
     """Yield the gravest finding of each other arm that has more than notes."""
     others = {name: of_arm[0] for name, of_arm in by_arm.items() if name != arm and of_arm}
     lines = [
-        f"{each.severity} in {name}: {each.text}" for name, each in others.items() if each.severity != "note"
+        f"{each.severity} in {name}: {each.headline or each.text}"
+        for name, each in others.items()
+        if each.severity != "note"
     ]
     yield from lines[:_MAX_OTHERS]
     if len(lines) > _MAX_OTHERS:
@@ -105,7 +107,7 @@ def _show_failed_arm(
         return
     if summary.findings:
         console.print(f"\nin {check.arm}:", markup=False)
-        console.print(findings_table(summary.findings, summary.run_id, saved.logs))
+        console.print(findings_block(summary.findings, summary.run_id, saved.logs))
     for line in _findings_elsewhere(by_arm, check.arm):
         console.print(Text(strip_control(line)), soft_wrap=True)
     if not (key := worst_episode(summary.episodes, summary.findings, check.episodes)):
@@ -126,16 +128,17 @@ def show_run(
     as_json: bool = False,
     *,
     shows_why: bool = True,
+    verbose: bool = False,
 ) -> None:
     """Show the summary of all runs of an experiment without a hypothesis.
 
     ``shows_why``: with the line about the worst episode, which must come last.
     """
-    summary, counted_as = summary_of(history.judged()), "n"
+    summary, seen_in = summary_of(history.judged()), ""
     if (findings := _counted_by_audit(saved)) is not None:
-        summary, counted_as = replace(summary, findings=findings), "questions"
+        summary, seen_in = replace(summary, findings=findings), "questions"
     again = f"wirefault run --again {saved.experiment_id}"
-    print_summary(console, summary, again, logs=saved.logs, counted_as=counted_as)
+    print_summary(console, summary, again, logs=saved.logs, seen_in=seen_in, verbose=verbose)
     if shows_why:
         print_why(console, summary, saved.logs)
     if as_json:

@@ -95,7 +95,7 @@ class RunChoices:
 _OF_LAB = frozenset({"toxiproxy", "out", "workers"})
 _OF_ARMS = _OF_LAB | {"engine", "verbose", "retry_invalid", "as_json"}
 _PROMPTS, _CHANGES = (frozenset(part_of(each).names) for each in (PromptsOptions, ChangeOptions))
-_OF_PROMPTS = _PROMPTS | {"subject", "as_json", "fail_on", *SETTABLE}
+_OF_PROMPTS = _PROMPTS | {"subject", "verbose", "as_json", "fail_on", *SETTABLE}
 _TAKEN: Mapping[str, frozenset[str]] = {
     "--resume": _OF_ARMS | {"resume", "targets", "fail_on"},
     "--again": _OF_ARMS | {"again", "episodes", "arms", "targets", "fail_on"},
@@ -293,6 +293,7 @@ def _run_in_lab_that_is_up(prompts: PromptsOptions, settings: Mapping[str, str],
         configuration.settings,
         source,
         subject=subject,
+        verbose=how.verbose,
         as_json=how.as_json,
         faults_name=configuration.faults_name,
         shows_why=False,  # the line of the page comes first

@@ -152,7 +152,9 @@ def _show(console: Console, configuration: Configuration, document: RunDocument,
         summary.faults_name,
         summary.lab_files,
     )
-    print_summary(console, summary, repeat, omitted=[run.failure], logs=configuration.logs)
+    print_summary(
+        console, summary, repeat, omitted=[run.failure], logs=configuration.logs, verbose=document.verbose
+    )
     console.print(f"history: {configuration.logs}/runs/{summary.run_id}", soft_wrap=True)
     if document.shows_why and not document.on_stderr:  # else the launcher has more to show
         print_why(console, summary, configuration.logs)

@@ -42,6 +42,8 @@ class RunControl:
     """More lanes than workers, for episodes that begin while others wait; None: one for each worker."""
     verbose: bool = False
     """The runs print on the console, not into files."""
+    details: bool = False
+    """A single run shows the stages of each fault, and how the lab did."""
     as_json: bool = False
     """A single run ends with its summary as JSON."""
     as_is: bool = False
@@ -204,6 +206,7 @@ def _carry_out(
         return lab.run(
             document(
                 plan.source,
+                verbose=how.details,
                 as_json=how.as_json,
                 as_is=how.as_is,
                 on_stderr=how.on_stderr,

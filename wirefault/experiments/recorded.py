@@ -296,7 +296,9 @@ def harm_beside_verdict(findings: Mapping[str, Sequence[Finding]]) -> Iterator[s
         for rule in dict.fromkeys(each.rule for each in harmful):
             alike = [each for each in harmful if each.rule == rule]
             others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-            text = f"harmful, although the hypothesis held: {name}, {rule}: {alike[0].text}"
+            text = (
+                f"harmful, although the hypothesis held: {name}, {rule}: {alike[0].headline or alike[0].text}"
+            )
             yield strip_control(f"{text} (episode {alike[0].episode}{others})")
 
 

@@ -28,11 +28,12 @@ from wirefault.experiments.facts import EpisodeFacts
 from wirefault.experiments.measured import OfEpisode
 from wirefault.experiments.plan import PlannedArm
 from wirefault.history.judged_events import Finding, Severity
-from wirefault.judging.checker import CheckResult
+from wirefault.judging.checker import CheckResult, Observation
 from wirefault.judging.findings.differences import differences
-from wirefault.judging.findings.finding import times
+from wirefault.judging.findings.finding import headline_of, times
 from wirefault.judging.findings.outcomes import DUPLICATE
 from wirefault.judging.judge import ByControl, not_usual, usual_by_rule
+from wirefault.judging.subject_name import YOUR_AGENT
 from wirefault.judging.writes import WriteCount, sent_as_often
 
 _REPETITION = re.compile(r"\.r\d+$")  # suffix of the key of a repeated prompt
@@ -107,13 +108,7 @@ def _compared(episode: EpisodeFacts, controls: Sequence[ArmFacts]) -> EpisodeFac
         return episode
     calm = [other.conduct for control in controls for other in _of_prompt(episode, control) if other.conduct]
     findings = tuple(
-        Finding(
-            difference.rule.name,
-            difference.observation.severity or difference.rule.severity,
-            difference.observation.text,
-            episode.episode,
-            difference.observation.evidence,
-        )
+        difference.finding(episode.conduct.agent, episode.episode)
         for difference in differences(episode.conduct, calm)
     )
     return structs.replace(episode, control=replace(episode.control, differences=findings))
@@ -139,7 +134,10 @@ def _judged(episode: EpisodeFacts, control: ArmFacts, after: ArmFacts | None) ->
         perhaps = "; ".join(filter(None, [episode.unseen_writes, *(repeat.text for repeat in repeats)]))
     if certain:
         severity: Severity = "note" if by_network else DUPLICATE.severity
-        broken = Finding(DUPLICATE.name, severity, DUPLICATE.sentence, episode.episode)
+        seen = Observation(DUPLICATE.sentence, ())
+        agent = episode.conduct.agent if episode.conduct is not None else YOUR_AGENT
+        headline = headline_of(DUPLICATE, seen, agent)
+        broken = Finding(DUPLICATE.name, severity, seen.text, episode.episode, headline=headline)
         judged = structs.replace(judged, outcome="duplicate", by_outcome=broken)
     compared = ByControl(certain, by_network, "" if certain else perhaps, usual, often)
     return structs.replace(episode, judged=judged, control=compared)

@@ -135,6 +135,8 @@ class Exchange(BaseEvent, frozen=True, tag="exchange"):
     key: str = ""
     # digest of the client's authorisation
     credential: str = ""
+    # product and version of the client, as it names itself (User-Agent); of a request that met a fault
+    client: str = ""
     # W3C trace context that the subject's client sent; empty for the lab's agent, whose context follows from
     # its identity
     traceparent: str = ""

@@ -126,6 +126,8 @@ class Finding(Record, frozen=True):
     text: str
     episode: str = ""
     evidence: tuple[str, ...] = ()
+    headline: str = ""  # who did what, for people who know nothing of the run yet
+    client: str = ""  # the faulted request's: product and version, as it names itself
 
 
 class Costs(Record, frozen=True):

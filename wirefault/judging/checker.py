@@ -17,6 +17,7 @@ class Observation:
     text: str
     evidence: tuple[str, ...]
     severity: Severity | None = None  # None: the rule's severity
+    headline: str = ""  # empty: the rule's
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,13 @@ from wirefault.history.events import LAB_MODEL, SELF_TEST, Event, Exchange, Mode
 from wirefault.wiring.links import SCRIPTED
 
 _OWN = "langchain agent"
+YOUR_AGENT = "Your agent"
+
+
+def agent_of(started: RunStarted | None) -> str:
+    """Name the agent under test at the start of a sentence."""
+    is_own = started is not None and started.subject == _OWN and not started.subject_kind
+    return "The lab's agent" if is_own else YOUR_AGENT
 
 
 def subject_name(started: RunStarted, events: Iterable[Event]) -> str:

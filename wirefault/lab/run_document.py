@@ -42,6 +42,8 @@ class RunDocument(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
     """The subject has this process's input."""
     on_stderr: bool = False
     """The console is standard error, since standard output is the subject's."""
+    verbose: bool = False
+    """Show the stages of each fault, and how the lab did."""
     shows_why: bool = True
     """End with the line about the worst episode; else the launcher has more to show before it."""
 

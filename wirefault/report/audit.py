@@ -15,15 +15,14 @@ from wirefault.audit.calls import Call
 from wirefault.audit.groups import FindingGroup, asked_text, call_texts, finding_groups
 from wirefault.audit.result import AuditResult
 from wirefault.audit.spending import Spending
-from wirefault.history.judged_events import Severity
 from wirefault.history.logs import strip_control
 from wirefault.judging.summary import counted
+from wirefault.report.fixes import HELPS, WORDS, snippet_for
 from wirefault.report.next_command import episode_command
 from wirefault.report.tables import one_line
 from wirefault.report.terminal import line_width
 from wirefault.wiring.links import Link
 
-_WORDS: dict[Severity, str] = {"harmful": "HARM", "risky": "RISK", "wasteful": "WASTE", "note": "note"}
 _STYLES: dict[str, str] = {"HARM": "bold red", "RISK": "bold yellow", "WASTE": "yellow"}
 _INDENT = " " * 6
 _GAP = "    "
@@ -129,7 +128,7 @@ def print_audit(
     for group in groups:
         _print_group(console, group)
         for other in group.others:
-            text = f"also {_WORDS[other.severity].lower()}: {other.text}"
+            text = f"also {WORDS[other.severity].lower()}: {other.text}"
             _print_line(console, text, head=_INDENT, style="dim")
     _print_others(console, result.answers)
     unknown = sum(answer.status == "unknown" for answer in result.answers)
@@ -192,10 +191,18 @@ def shown_key(answer: Answer) -> str:
 
 
 def _print_group(console: Console, group: FindingGroup) -> None:
-    word = _WORDS[group.worst.severity]
+    worst = group.worst
+    word = WORDS[worst.severity]
     seen, of = group.times
-    tail = f"{seen} of {of}  {_ids(group.answers)}"
-    _print_line(console, group.text, head=f"{word:<5} ", head_style=_STYLES.get(word, ""), tail=tail)
+    tail, style = f"{seen} of {of}  {_ids(group.answers)}", _STYLES.get(word, "")
+    headline = worst.headline or group.text
+    _print_line(console, headline, head=f"{word:<5} ", head_style=style, tail=tail)
+    if helps := HELPS.get(worst.rule):
+        _print_line(console, f"What usually helps: {helps}", head=_INDENT)
+    for line in snippet_for(worst).splitlines():
+        console.print(Text(f"{_INDENT}  {line}"), soft_wrap=True)
+    if worst.headline:
+        _print_line(console, f"Evidence: {group.text}", head=_INDENT, style="dim")
 
 
 def _ids(answers: Sequence[Answer]) -> str:

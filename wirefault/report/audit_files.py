@@ -113,6 +113,7 @@ def _group_as_json(group: FindingGroup, result: AuditResult) -> dict[str, Any]:
     return {
         "severity": group.worst.severity,
         "finding": group.worst.rule,
+        "headline": group.worst.headline,
         "text": group.text,
         "sentence": group.sentence,
         "questions": group.ids,

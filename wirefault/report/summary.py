@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +19,7 @@ from wirefault.judging.rates import Rate
 from wirefault.judging.summary import Summary, counted, recoveries_text
 from wirefault.judging.usage import ModelUsage
 from wirefault.report.console import STYLES
+from wirefault.report.fixes import HELPS, WORDS, snippet_for
 from wirefault.report.next_command import command_on_run
 from wirefault.report.tables import new_table, one_line
 from wirefault.stats.rates import percent
@@ -25,10 +27,17 @@ from wirefault.stats.rates import percent
 _BELOW_RATE = " " * 15
 
 
-def headline(summary: Summary) -> Text:
-    """Yield the success rate, also under faults and of first attempts, and the interval's population."""
-    text = Text(f"success        {_share(summary.success)}{_of_exposed(summary)}\n", style="bold")
-    text.append(f"{_BELOW_RATE}{_bounds(summary.success)}\n" if summary.success.n else "", style="not bold")
+def headline(summary: Summary, *, verbose: bool = True) -> Text:
+    """Return the success rate, also under faults and of first attempts, and the interval's population.
+
+    ``verbose``: also the interval of one episode, which rules out nothing.
+    """
+    text = Text(f"success        {_share(summary.success)}{_of_exposed(summary)}", style="bold")
+    if summary.success.planned == 1 and not verbose:
+        return text
+    text.append(
+        f"\n{_BELOW_RATE}{_bounds(summary.success)}\n" if summary.success.n else "\n", style="not bold"
+    )
     first = filter(None, (_share(summary.first_attempt), _interval(summary.first_attempt)))
     text.append(f"first attempt  {', '.join(first)}\n", style="not bold")
     return text.append(f"the interval describes {summary.success.population}", style="not bold dim")
@@ -99,39 +108,46 @@ def _cost(usage: ModelUsage) -> str:
     return cost + unpriced
 
 
-# ten lines in all: two per sentence, a heading and a last line
 _MAX_GROUPS = 4
 _MAX_EVENTS = 4
 _STYLES: dict[Severity, str] = {"harmful": "bold red", "risky": "yellow", "wasteful": "", "note": "dim"}
 
 
-def findings_table(
-    findings: Sequence[Finding],
-    run_id: str,
-    logs: Path | None = None,
-    lab_id: str = "",
-    counted_as: str = "n",
+def findings_block(
+    findings: Sequence[Finding], run_id: str, logs: Path | None = None, lab_id: str = "", seen_in: str = ""
 ) -> RenderableType:
-    """Return the worst kinds, each with its count and one example with its evidence.
+    """Return the worst findings: who did what, how often, what helps, and the evidence of one of them.
 
-    ``logs``: where the run is; None for the usual folder. ``counted_as``: the heading of the counts.
+    ``logs``: where the run is; None for the usual folder. ``seen_in``: of what they are counted, such as
+    ``of 29 episodes``; empty for their number alone.
     """
-    groups: dict[tuple[str, Severity], list[Finding]] = {}
+    groups: dict[tuple[Severity, str, str], list[Finding]] = {}
     for finding in findings:
-        groups.setdefault((finding.rule, finding.severity), []).append(finding)
+        groups.setdefault((finding.severity, finding.rule, finding.headline), []).append(finding)
     gravest = list(groups.values())[:_MAX_GROUPS]
-    table = new_table("findings", counted_as, "for example, with its evidence", text_columns=(0, 2))
-    table.columns[2].no_wrap = False
+    lines: list[RenderableType] = []
+    helped: set[str] = set()
     for group in gravest:
-        first = group[0]
+        first, helps = group[0], HELPS.get(group[0].rule, "")
         events = [event.removeprefix(f"{run_id}/") for event in first.evidence]
-        sentence = f"{one_line(first.text)} [{_some(events)}]"
-        table.add_row(Text(first.severity, style=_STYLES[first.severity]), str(len(group)), Text(sentence))
+        word = Text(f"{WORDS[first.severity]:<5} ", _STYLES[first.severity])
+        word.append(one_line(first.headline or first.text), "bold not dim")
+        count = len({each.episode for each in group}) if seen_in.startswith("of ") else len(group)
+        seen = "" if seen_in == "of 1 episode" else f"  (in {count} {seen_in})" if seen_in else f"  ({count})"
+        lines.append(word.append(seen, "dim not bold"))
+        if helps not in helped:
+            helped.add(helps)
+            code = [] if not (snippet := snippet_for(first)) else snippet.splitlines()
+            below = [Text(f"What usually helps: {helps}"), *(Text(f"  {line}", "bold") for line in code)]
+            lines += [Padding(each, (0, 0, 0, 6)) for each in below if helps]
+        if first.headline:
+            sentence = f"Evidence: {one_line(first.text)} [{_some(events)}]"
+            lines.append(Padding(Text(sentence, "dim"), (0, 0, 0, 6)))
     left = len(findings) - sum(map(len, gravest))
     others = f"{left} more of other kinds" if left else "all of them"
     words = ["wirefault", "runs", "verify", run_id]
     verify = command_on_run(words, ["--json"], logs or logs_folder({}), lab_id)
-    return Group(table, Text(f"{others}: {verify}; an event: --event ID", "dim"))
+    return Group(*lines, Text(f"{others}: {verify}; an event: --event ID", "dim"))
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -145,35 +161,34 @@ def print_summary(
     reproduce: str = "",
     omitted: Collection[str] = (),
     logs: Path | None = None,
-    counted_as: str = "n",
+    seen_in: str = "",
+    *,
+    verbose: bool = False,
 ) -> None:
-    """Print ``summary_table`` and ``reproduce``, the command that repeats the run, unbroken for copying."""
-    console.print(summary_table(summary, omitted, logs, counted_as))
-    if reproduce:
-        console.print(Text(strip_control(reproduce)), soft_wrap=True)
+    """Print the summary for people, the findings first, and ``reproduce``, the command that repeats the run.
 
-
-def summary_table(
-    summary: Summary, omitted: Collection[str] = (), logs: Path | None = None, counted_as: str = "n"
-) -> RenderableType:
-    """Return the summary for people, without the remarks in ``omitted``, which are shown elsewhere.
-
-    ``logs``: where the run is; None for the usual folder.
+    ``omitted``: remarks that are shown elsewhere. ``logs``: where the run is; None for the usual folder.
+    ``seen_in``: see ``findings_block``. ``verbose``: with the stages of each fault, and how the lab did.
     """
-    blocks: list[RenderableType] = [_head(summary), _outcomes(summary)]
+    blocks: list[RenderableType] = [_head(summary)]
+    if summary.findings:
+        seen_in = seen_in or f"of {counted(len(summary.episodes), 'episode', 'episodes')}"
+        blocks.append(findings_block(summary.findings, summary.run_id, logs, summary.lab_id, seen_in))
+    blocks.append(_outcomes(summary))
     if summary.oracles or not summary.episodes:
-        blocks.append(headline(summary))
+        blocks.append(headline(summary, verbose=verbose))
     if summary.claims.n:
         blocks.append(Text(summary.claims.text, style="bold"))
-    blocks += fault_tables(summary)
+    blocks += fault_tables(summary) if verbose else _fault_line(summary)
     if summary.latency_ms:
         blocks.append(_latency(summary))
-    if summary.findings:
-        blocks.append(findings_table(summary.findings, summary.run_id, logs, summary.lab_id, counted_as))
     if summary.invalid_because:
         blocks.append(_invalid(summary))
-    last = [_facts(summary), *(_remark(text) for text in summary.remarks if text not in omitted)]
-    return Group(*(part for block in [*blocks, Group(*last)] for part in (Text(), block)))
+    remarks = (_remark(text) for text in summary.remarks if text not in omitted)
+    blocks.append(Group(_facts(summary, verbose=verbose), *remarks))
+    console.print(Group(*(part for block in blocks for part in (Text(), block))))
+    if reproduce:  # unbroken for copying
+        console.print(Text(strip_control(reproduce)), soft_wrap=True)
 
 
 def _invalid(summary: Summary) -> Text:
@@ -212,11 +227,16 @@ def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def _facts(summary: Summary) -> Text:
+def _facts(summary: Summary, *, verbose: bool) -> Text:
     arming = summary.arming_ms
     left = "unknown" if summary.toxics_left is None else str(summary.toxics_left)
-    text = Text(f"request to armed: p50 {_ms(arming['p50'])}, p99 {_ms(arming['p99'])} ms, n = {arming['n']}")
-    text.append(f"   toxics left: {left}\n")
+    text = Text()
+    if verbose:
+        text.append(
+            f"request to armed: p50 {_ms(arming['p50'])}, p99 {_ms(arming['p99'])} ms, n = {arming['n']}"
+        )
+    if verbose or summary.toxics_left:
+        text.append(f"{'   ' if verbose else ''}toxics left: {left}\n")
     text.append("".join(f"{line}\n" for line in usage_lines(summary.model_usage)))
     if summary.recoveries:
         text.append(f"recoveries that helped: {recoveries_text(summary.recoveries)}\n")
@@ -235,6 +255,17 @@ _TOXIC_STAGES: Sequence[FaultStage] = ("eligible", "drawn", "met", "observed")
 
 
 _GATEWAY_STAGES: Sequence[FaultStage] = ("eligible", "met", "injected", "observed")
+
+
+def _fault_line(summary: Summary) -> Iterator[Text]:
+    """Yield how often each fault acted, on one line; ``--verbose`` has all stages."""
+    parts = []
+    for row in summary.faults:
+        acted = row.observed if row.source == "toxic" else row.injected
+        if acted or row.met is None:
+            parts.append(f"{row.label} {'unknown' if row.met is None else acted}")
+    if parts:
+        yield Text(one_line(f"faults that acted: {', '.join(parts)}"))
 
 
 def fault_tables(summary: Summary) -> Iterator[Table]:

@@ -49,6 +49,12 @@ def test_bars_show_the_success_rate(tmp_path: Path) -> None:
     assert "0 % (0 of 1), 95 % interval 0 % to 97.5 %; of all 2 planned between 0 % and 50 %\n" in text
 
 
+def test_success_has_a_line_only_for_arms_with_an_outcome(tmp_path: Path) -> None:
+    recording = doubled_order(tmp_path)
+    text = markdown(page_content(recording), recording)
+    assert "### Success" not in text and "no episode has an outcome" not in text
+
+
 @pytest.mark.parametrize(
     ("text", "document"), [("1.0 s", "1.0 s"), ("1. s", "1\\. s"), ("2) s", "2\\) s"), ("- s", "\\- s")]
 )

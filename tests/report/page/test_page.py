@@ -37,6 +37,7 @@ from wirefault.history.judged_events import Finding
 from wirefault.judging.findings.rules import RULES
 from wirefault.judging.requests import Request
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.report.fixes import HELPS
 from wirefault.report.junit import junit
 from wirefault.report.next_command import with_folder
 from wirefault.report.page import comparisons
@@ -47,7 +48,6 @@ from wirefault.report.page.episode import Sides
 from wirefault.report.page.experiments import beyond_statements
 from wirefault.report.page.figures import busy_seconds
 from wirefault.report.page.findings import actor_of, causing_requests, in_ranges
-from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import Episodes
 from wirefault.report.page.write import page_content, page_html, page_line, whole_words
 from wirefault.report.page_links import page_links
@@ -85,7 +85,8 @@ def test_doubled_order_is_the_first_finding_with_its_event_and_help(tmp_path: Pa
     assert finding.example == "episode 1: “Order tea”"
     assert finding.effect == "1 extra write"
     assert [reply[:8] for reply in finding.replies] == ['{ "id": ']
-    start = "The lab injected lose_reply into shop: POST /orders. The agent's code or HTTP client: "
+    assert finding.title == "Your agent ordered twice after one reply broke off"
+    start = f"{finding.title}. The lab injected lose_reply into shop: POST /orders."
     assert content.sentence.startswith(start)
     header = page_html(content).partition("</header>")[0]
     row = re.search(r'href="#finding-1">(.*?)</tr>', header, re.DOTALL)
@@ -110,7 +111,7 @@ def test_comparison_says_who_reacted_on_which_side(tmp_path: Path) -> None:
     ]
     assert card.injected.endswith("second: the lab injected lose_reply into shop: POST /orders")
     assert [node.sides.agent for node in card.both_sides if node.sides] == [("nothing", "", "")]
-    assert "HARM by the agent's code or HTTP client: " in content.sentence
+    assert f" {content.findings[0].title}: in 1 of 1 episode of the first, " in content.sentence
     assert content.opened
 
 
@@ -416,7 +417,7 @@ def test_statement_that_did_not_hold_comes_first_with_its_figures(tmp_path: Path
 
 def test_verdict_held_does_not_hide_a_harmful_finding(tmp_path: Path) -> None:
     sentence = "".join(beyond_statements(page_content(doubled_order(tmp_path)).findings))
-    assert sentence.startswith(" No statement excludes this HARM. The lab injected lose_reply into shop: ")
+    assert sentence.startswith(" No statement excludes this HARM. Your agent ordered twice after ")
     assert sentence.endswith(" (in this episode).")
     assert list(beyond_statements([])) == []
 

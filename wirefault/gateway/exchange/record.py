@@ -42,7 +42,7 @@ from wirefault.history.gateway_events import KEPT_HEADERS
 from wirefault.wiring.links import Link
 
 _MAX_EVIDENCE = 32 * 1024
-_MAX_HEADER = 200
+_MAX_HEADER, _MAX_CLIENT = 200, 80
 _KEPT_HEADERS = {name.lower(): name for name in KEPT_HEADERS}
 _NOTABLE_S = 0.01
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -240,6 +240,7 @@ def _wire_fields(exchange: Exchange, *, names_secret: bool) -> dict[str, Any]:
     if keeps_bodies or exchange.plan is not None or reply.body_start is not None:
         redact = _redact_in(exchange)
         if exchange.plan is not None:
+            fields["client"] = redact.text(read_header(head, "user-agent")[:_MAX_CLIENT])
             fields["faults"] = [
                 fault_met(fault, exchange.began, redact) for fault in exchange.plan.met_faults
             ]

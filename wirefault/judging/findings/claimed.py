@@ -116,6 +116,7 @@ def _error(request: Request) -> str:
 
 ERROR_AS_RESULT = Rule(
     name="error_as_result",
+    headline="{agent} says done, but {call} failed",
     severity="harmful",
     title="an error taken for a result",
     fires=(
@@ -162,6 +163,7 @@ def _write_on_greeting(trace: EpisodeTrace) -> Iterator[Observation]:
 
 WRITE_ON_GREETING = Rule(
     name="write_on_greeting",
+    headline="{agent} answered a greeting with a write, {call}",
     severity="harmful",
     title="a write on a greeting",
     fires=(

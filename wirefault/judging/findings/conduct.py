@@ -20,6 +20,7 @@ from wirefault.judging.findings.damaged import model_text
 from wirefault.judging.findings.errors import has_error
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.requests import Request
+from wirefault.judging.subject_name import YOUR_AGENT, agent_of
 from wirefault.judging.trace import EpisodeTrace
 from wirefault.judging.writes import Write, earlier_replies, writes_in
 
@@ -85,6 +86,7 @@ class Conduct:
     failure_ids: tuple[str, ...]
     failed_last: bool  # the last request failed
     end_id: str
+    agent: str = YOUR_AGENT  # its name, at the start of a sentence
     claim_reported: bool = False  # a rule reports as harmful that it took an error for a result
 
     @property
@@ -127,6 +129,7 @@ def conduct_in(trace: EpisodeTrace, findings: Iterable[Finding] = ()) -> Conduct
     failures = list(filter(_may_pass_later, requests))
     last = requests[-1] if requests else None
     return Conduct(
+        agent=agent_of(trace.run),
         answer=masked(answer).casefold(),
         lines=tuple(same for _, same in lines),
         plain_lines=tuple(line for line, _ in lines),

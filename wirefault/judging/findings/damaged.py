@@ -239,6 +239,7 @@ def _ended_well(end: AttemptEnded) -> bool:
 
 DAMAGED_REPLY = Rule(
     name="damaged_reply",
+    headline="{agent} used a damaged reply as if it were whole",
     severity="risky",
     title="a damaged model reply taken for the answer",
     fires=(
@@ -315,6 +316,7 @@ def _start(arguments: str) -> str:
 
 DAMAGED_CALL = Rule(
     name="damaged_call",
+    headline="{agent} carried out a tool call that arrived damaged",
     severity="harmful",
     title="a call made from damaged or cut arguments",
     fires=(
@@ -357,6 +359,7 @@ def _empty_reply(trace: EpisodeTrace) -> Iterator[Observation]:
 
 EMPTY_REPLY = Rule(
     name="empty_reply",
+    headline="{agent} ended with an empty answer after an empty model reply",
     severity="risky",
     title="an empty model reply taken for the end",
     fires=(
@@ -437,6 +440,7 @@ def _json(text: str) -> Any:
 
 ERROR_AS_ANSWER = Rule(
     name="error_as_answer",
+    headline="{agent} gave the text of an error as its answer",
     severity="risky",
     title="the text of an error as the answer",
     fires=(

@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from wirefault.history.judged_events import SEVERITIES, Severity
+from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.judging.checker import CheckResult, Observation
+from wirefault.judging.subject_name import YOUR_AGENT, agent_of
 from wirefault.judging.trace import EpisodeTrace
+
+MAY_HAVE = " may have "
+"""In the headline of what is not certain, before a participle that is the past tense, too."""
 
 
 class Graded(Protocol):
@@ -44,6 +48,7 @@ class RuleText:
     """The description of a rule, as in ``docs/findings-rules.md``."""
 
     name: str
+    headline: str  # of a finding: who did what, with {agent}, and {call} for the first one of the evidence
     severity: Severity
     title: str  # short name for people
     fires: str  # when it fires
@@ -73,6 +78,34 @@ class Rule(RuleText):
             evidence=tuple(dict.fromkeys(id for each in observations for id in each.evidence)),
             observations=observations,
         )
+
+
+def headline_of(
+    rule: RuleText, observation: Observation, agent: str = YOUR_AGENT, trace: EpisodeTrace | None = None
+) -> str:
+    """Say who did what, in one sentence without a full stop."""
+    request = trace.first_request_in(observation.evidence) if trace is not None else None
+    text = (observation.headline or rule.headline).replace("{agent}", agent)
+    return text.replace("{call}", request.name if request is not None else "a request")
+
+
+def finding_of(rule: RuleText, observation: Observation, trace: EpisodeTrace) -> Finding:
+    """Return the finding that the rule makes of what it observed in the episode."""
+    return Finding(
+        rule.name,
+        observation.severity or rule.severity,
+        observation.text,
+        trace.episode,
+        observation.evidence,
+        headline_of(rule, observation, agent_of(trace.run), trace),
+        client_of(trace, observation.evidence),
+    )
+
+
+def client_of(trace: EpisodeTrace, evidence: Iterable[str]) -> str:
+    """Return the client that the evidence's requests name, else the episode's; empty if none is named."""
+    requests = [*trace.requests_in(evidence), *trace.requests]
+    return next((each.exchange.client for each in requests if each.exchange and each.exchange.client), "")
 
 
 SENT_ANYWAY = (

@@ -90,6 +90,7 @@ def _waited(first: Request, again: Request) -> float | None:
 
 HASTY_RETRY = Rule(
     name="hasty_retry",
+    headline="{agent} sent {call} again before Retry-After allowed it",
     severity="risky",
     title="Retry-After not respected",
     fires=(
@@ -156,6 +157,7 @@ def _may_recover(request: Request) -> bool:
 
 RETRY_STORM = Rule(
     name="retry_storm",
+    headline="{agent} sent {call} again and again, with hardly a pause",
     severity="risky",
     title="retries without a pause",
     fires=(
@@ -292,6 +294,7 @@ def _repeated_in_vain(refused: Request, repeated: Sequence[Request]) -> Observat
 
 USELESS_RETRY = Rule(
     name="useless_retry",
+    headline="{agent} repeated {call} after a refusal that no retry changes",
     severity="wasteful",
     title="a 4xx retried although no retry can succeed",
     fires=(
@@ -360,6 +363,7 @@ def _multiplied(repeated_by: Sequence[Layer]) -> bool:
 
 LAYERED_RETRIES = Rule(
     name="layered_retries",
+    headline="{agent} retried {call} in several layers at once",
     severity="wasteful",
     title="retries multiplied by layers",
     fires=(
@@ -470,6 +474,7 @@ def _state_changed(trace: EpisodeTrace, same: SameKey, group: Sequence[_Call]) -
 
 ASKED_AGAIN = Rule(
     name="asked_again",
+    headline="{agent} made the same call, {call}, again and again",
     severity="wasteful",
     title="the same call made again and again",
     fires=(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from wirefault.history.judged_events import SEVERITIES, Finding
 from wirefault.judging.findings.claimed import ERROR_AS_RESULT, WRITE_ON_GREETING
 from wirefault.judging.findings.damaged import DAMAGED_CALL, DAMAGED_REPLY, EMPTY_REPLY, ERROR_AS_ANSWER
-from wirefault.judging.findings.finding import Rule
+from wirefault.judging.findings.finding import Rule, finding_of
 from wirefault.judging.findings.leaks import FOREIGN_SECRET, PAST_THE_LAB
 from wirefault.judging.findings.retries import (
     ASKED_AGAIN,
@@ -57,5 +57,4 @@ def in_order(findings: Iterable[Finding]) -> list[Finding]:
 def _episode_findings(trace: EpisodeTrace, rules: Iterable[Rule]) -> Iterator[Finding]:
     for rule in rules:
         for observation in rule.check(trace).observations:
-            severity = observation.severity or rule.severity
-            yield Finding(rule.name, severity, observation.text, trace.episode, observation.evidence)
+            yield finding_of(rule, observation, trace)

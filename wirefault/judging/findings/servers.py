@@ -121,6 +121,7 @@ def _is_handshake(request: Request) -> bool:
 
 DEAD_SERVER = Rule(
     name="dead_server",
+    headline="{agent} lost its MCP server and did not mention it",
     severity="risky",
     title="an answer invented after an MCP server died",
     fires=(

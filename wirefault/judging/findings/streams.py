@@ -182,6 +182,7 @@ def _use_by_write(trace: EpisodeTrace, request: Request) -> Use | None:
 
 OPEN_STREAM = Rule(
     name="open_stream",
+    headline="{agent} used a reply whose stream had broken off",
     severity="risky",
     title="an incomplete stream accepted as complete",
     fires=(
@@ -289,6 +290,7 @@ def _hangs_since(request: Request) -> float | None:
 
 NO_TIME_LIMIT = Rule(
     name="no_time_limit",
+    headline="{agent} waited for {call} without a time limit",
     severity="risky",
     title="no time limit: waited for a hang until the lab ended it",
     fires=(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from wirefault.dialects.sameness import without_call_ids
 from wirefault.history.events import SubjectKilled
 from wirefault.history.judged_events import Severity
 from wirefault.judging.checker import Observation
-from wirefault.judging.findings.finding import SENT_ANYWAY, Rule, span_in_words, times
+from wirefault.judging.findings.finding import MAY_HAVE, SENT_ANYWAY, Rule, span_in_words, times
 from wirefault.judging.layers import repeated_text
 from wirefault.judging.on_replies import HeldBack
 from wirefault.judging.oracle.episode import expected_world, oracle_of
@@ -19,6 +20,23 @@ from wirefault.judging.trace import EpisodeTrace, Identified
 from wirefault.judging.writes import Write, sent_at_once, writes_in
 
 _CHANGES_NOTHING = ", and by HTTP's definition the second changes nothing more"
+_MAKING = frozenset({"add", "create", "make", "new", "open", "place", "post", "send", "submit"})
+_DONE: Mapping[str, str] = {
+    "booking": "booked",
+    "charge": "charged",
+    "comment": "commented",
+    "email": "sent an email",
+    "event": "added an event",
+    "invoice": "made an invoice",
+    "message": "sent a message",
+    "order": "ordered",
+    "payment": "paid",
+    "refund": "refunded",
+    "reservation": "reserved",
+    "ticket": "opened a ticket",
+    "transfer": "transferred",
+}
+"""What a write of such a thing did; past tense and participle are the same word."""
 _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 _MARGIN_S = 0.05  # of the gateway's time at the end of a reply
 _STEP_S = 1.0  # within that time the requests of a step are sent
@@ -46,18 +64,30 @@ def _all_asked_for(trace: EpisodeTrace) -> bool:
     return names_all and expected_world(trace, oracle).axis == "as_asked"
 
 
+def done_in_words(name: str) -> str:
+    """Say what a write did, in the past tense: by the last word of a POST's path, or of a tool's name."""
+    method, _, path = name.partition(" ")
+    *before, last = re.split(r"[^a-z]+", (path.rpartition("/")[2] if path else method).lower())
+    is_plain = method == "POST" if path else bool(before) and before[0] in _MAKING
+    done = _DONE.get(last.removesuffix("s")) if is_plain else None
+    return done or f"made the same write, {name},"
+
+
 def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observation:
     """One observation for all repetitions of a write."""
     worst = next((seen for seen in observed if seen.severity == "harmful"), observed[0])
     executed = sum(write.fate == "executed" for write in group)
     more = f"; it was executed {times(executed)} in total" if len(observed) > 1 and executed > 2 else ""
+    is_planned = worst.severity != "note" and sent_at_once(group)
+    severity = "risky" if is_planned else worst.severity
+    may = MAY_HAVE if severity == "risky" else " "
+    headline = f"{{agent}}{may}{done_in_words(group[0].name)} {times(max(executed, 2))} {worst.headline}"
+    if severity == "note":
+        headline = f"{{agent}} repeated {group[0].name} {worst.headline}, which changes nothing more"
     evidence = dict.fromkeys(id for seen in observed for id in seen.evidence)
-    if worst.severity != "note" and sent_at_once(
-        group
-    ):  # nothing on the wire tells a retry from one of these
+    if is_planned:  # nothing on the wire tells a retry from one of these
         more += "; equal calls were in progress at the same time, so this one may be planned, too"
-        return Observation(worst.text + more, tuple(evidence), "risky")
-    return Observation(worst.text + more, tuple(evidence), worst.severity)
+    return Observation(worst.text + more, tuple(evidence), severity, headline)
 
 
 def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Observation | None:
@@ -133,11 +163,18 @@ def _after_lost_reply(trace: EpisodeTrace, first: Write, again: Write, by: str) 
         after = f"was sent again {_since(first, again)} after the first, still without an answer{because}"
     done = "both were executed" if both else "it may have been executed twice"
     ids = (*_ids(first, again), *([killed.id] if killed else []))
+    cause = "after one lost reply"
+    if killed:
+        cause = "after it was killed"
+    elif seen.client_gave_up or seen.given_up is not None:
+        cause = "after it gave up on one reply"
+    elif _broke_off(seen):
+        cause = "after one reply broke off"
     if first.repeatable:
         text = f"{first.name} {after}; {done}{_CHANGES_NOTHING}"
-        return Observation(text, ids, "note")
+        return Observation(text, ids, "note", cause)
     severity: Severity = "harmful" if both else "risky"
-    return Observation(f"{first.name} {after}; {done}, {_keys(again)}", ids, severity)
+    return Observation(f"{first.name} {after}; {done}, {_keys(again)}", ids, severity, cause)
 
 
 def _after_failure(first: Write, again: Write, failure: Request, by: str) -> Observation:
@@ -149,13 +186,15 @@ def _after_failure(first: Write, again: Write, failure: Request, by: str) -> Obs
         if again.seen.start < first.seen.end:
             succeeded = f"{_since(first, again)} after the first, before its answer"
         after = f"was sent again {succeeded}, because {_failed(failure)}"
+    status = failure.status if failure.status and failure.status >= 400 else "faulted reply"
+    cause = f"after one {status}" if failure is first.seen else f"after {failure.name} failed"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
     if again.repeatable:
         text = f"{first.name} {after}{by}; {done}{_CHANGES_NOTHING}"
-        return Observation(text, _ids(first, again, failure), "note")
+        return Observation(text, _ids(first, again, failure), "note", cause)
     text = f"{first.name} {after}{by}; {done}, {_keys(again)}"
     severity: Severity = "harmful" if again.fate == "executed" else "risky"
-    return Observation(text, _ids(first, again, failure), severity)
+    return Observation(text, _ids(first, again, failure), severity, cause)
 
 
 def _cuts(killed: SubjectKilled, first: Write, again: Write) -> bool:
@@ -185,7 +224,7 @@ def _after_kill(first: Write, again: Write, killed: Identified[SubjectKilled]) -
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
     text = f"{first.name} {after} and resumed; {done}, {_keys(again)}"
     severity: Severity = "harmful" if again.fate == "executed" else "risky"
-    return Observation(text, (*_ids(first, again), killed.id), severity)
+    return Observation(text, (*_ids(first, again), killed.id), severity, "after it was killed")
 
 
 def _held_back(trace: EpisodeTrace, first: Write, again: Write) -> HeldBack | None:
@@ -199,7 +238,7 @@ def _before_late_reply(first: Write, again: Write, toxic: HeldBack) -> Observati
     late = f"before a {toxic.kind} of {span_in_words(toxic.delay_s)} let its reply through"
     done = "both were executed" if again.fate == "executed" else "it may have been executed twice"
     text = f"{first.name} was sent again {_gap(first, again)} after it, {late}; {done}, {_keys(again)}"
-    return Observation(text, _ids(first, again), "risky")
+    return Observation(text, _ids(first, again), "risky", "before one slow reply")
 
 
 def _is_waiting(trace: EpisodeTrace, first: Write, again: Write) -> bool:
@@ -215,9 +254,8 @@ def _while_waiting(first: Write, again: Write) -> Observation:
     both = first.fate == again.fate == "executed"
     done = "both were executed" if both else "it may have been executed twice"
     late = f"{_since(first, again)} after the first, before a toxic let a whole reply through"
-    return Observation(
-        f"{first.name} was sent again {late}; {done}, {_keys(again)}", _ids(first, again), "risky"
-    )
+    text = f"{first.name} was sent again {late}; {done}, {_keys(again)}"
+    return Observation(text, _ids(first, again), "risky", "before one slow reply")
 
 
 def _by(trace: EpisodeTrace, before: Write, again: Write) -> str:
@@ -343,6 +381,7 @@ def _conversation(request: Request) -> str:
 
 WRITE_REPEATED = Rule(
     name="write_repeated",
+    headline="{agent} repeated a write, {call}, after a failure",
     severity="harmful",
     title="a write repeated after a failure",
     fires=(

@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from wirefault.audit.answers import Answer
-from wirefault.audit.groups import FindingGroup, finding_groups
+from wirefault.audit.groups import finding_groups
 from wirefault.audit.options import load_options
 from wirefault.audit.questions import QUESTIONS
 from wirefault.audit.result import AuditResult, worst_so_far
@@ -18,6 +20,7 @@ from wirefault.history.judged_events import SEVERITIES, Finding, Severity
 from wirefault.judging.ending import EARLY
 from wirefault.report.audit import shown_key
 from wirefault.report.audit_files import audit_as_json, audit_verdict
+from wirefault.report.fixes import HELPS, WORDS, snippet_for
 from wirefault.report.next_command import (
     command_on_run,
     episode_command,
@@ -38,7 +41,6 @@ from wirefault.report.page.findings import (
     example_text,
     finding_layers,
     further,
-    helps_text,
     injected_text,
     reply_texts,
     where_text,
@@ -46,7 +48,6 @@ from wirefault.report.page.findings import (
 )
 from wirefault.report.page.parts import (
     VERDICT_TONES,
-    WORDS,
     Cell,
     CostRow,
     Episodes,
@@ -59,7 +60,7 @@ from wirefault.report.page.parts import (
     judged_episodes,
     resume_commands,
 )
-from wirefault.report.page.phrase import Figure, Phrase, capitalised
+from wirefault.report.page.phrase import Figure, Phrase
 from wirefault.report.page_links import audit_order, episode_anchor
 
 
@@ -90,7 +91,7 @@ def audit_content(recording: Recording, saved: SavedExperiment, result: AuditRes
         kind="audit",
         tone=tone,
         verdict=verdict,
-        sentence=Phrase(*_worst(cards, command), _audit_sentence(counts)),
+        sentence=Phrase(*_worst(cards), _audit_sentence(counts)),
         facts=[
             ("tested", Phrase(Figure(command, "command"), _SCRIPT if _is_scripted(saved) else "")),
             ("under", "one certain fault in each run, compared with two clean runs"),
@@ -148,22 +149,10 @@ def _again(saved: SavedExperiment) -> str:
     return shlex.join(["wirefault", "audit", *words, "--", *wiring.arguments[2:]])
 
 
-def _worst(cards: Sequence[FindingCard], command: str) -> Iterator[str]:
-    """Yield the sentence about the worst finding: the fault, who reacted, what happened, how often."""
+def _worst(cards: Sequence[FindingCard]) -> Iterator[str]:
+    """Yield the sentences about the worst finding: who did what, after which fault, how often."""
     if cards:
-        worst = culprit_text(cards[0], Figure(command, "command"))
-        yield capitalised(Phrase(*worst, " (", cards[0].seen, "). "))
-
-
-def _with_subject(group: FindingGroup, at: Sequence[str | int]) -> Phrase:
-    """Return the group's sentence; the ``it`` at its beginning is named."""
-    sentence = Figure(group.sentence, *at, "sentence")
-    if not sentence.startswith("it "):
-        return Phrase(sentence)
-    action = Figure(sentence.removeprefix("it "), *at, "sentence")
-    subject = Figure(group.answers[0].ask.call.text, *at, "text")
-    subjects = {"attempts": "the agent", "happened": "the fault"}
-    return Phrase(subjects.get(action.split()[0], subject), " ", action)
+        yield from (*culprit_text(cards[0]), " (", cards[0].seen, "). ")
 
 
 _SEVERITIES: Sequence[Severity] = ("harmful", "risky", "wasteful")
@@ -215,7 +204,7 @@ def _audit_words(result: AuditResult) -> dict[str, _AuditWord]:
             key = answer.ask.id if place == 1 else f"{answer.ask.id}.r{place}"
             severity = min((seen.severity for seen in run.seen), key=SEVERITIES.index, default=None)
             status = "note" if run.status == "fine" and run.note else run.status
-            findings = [Finding(each.rule, each.severity, each.text, key, each.evidence) for each in run.seen]
+            findings = [structs.replace(each, episode=key) for each in run.seen]
             if run.note or run.why:
                 findings.append(Finding("", "note", run.note or run.why, key, ()))
             word = WORDS[severity] if severity else status
@@ -247,14 +236,15 @@ def _audit_findings(
                 f", {'question' if len(group.ids) == 1 else 'questions'} {', '.join(group.ids)}",
             ),
             _costs(example, clean) if example else [],
-            helps_text(group.worst.rule, layers),
+            HELPS.get(group.worst.rule, ""),
             f"#{evidence_anchor(example, group.worst.evidence)}" if example else "",
             episode_command(result.saved.experiment_id, key, result.saved.logs),
             repeat_command(result.saved.experiment_id, key, result.saved.logs),
             actor := actor_of(group.worst.rule, layers, example.trace if example else None),
             who_text(actor, layers, example),
             also=further(alike),
-            sentence=_with_subject(group, at),
+            headline=Figure(group.worst.headline, *at, "headline"),
+            snippet=snippet_for(group.worst),
             example=example_text(alike) if alike else "",
             injected=injected_text(example, group.worst.evidence) if example else "",
             where=where_text(example, group.worst.evidence) if example else "",

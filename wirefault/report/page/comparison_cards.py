@@ -13,6 +13,7 @@ from wirefault.judging.findings.conduct import masked
 from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.writes import Write, writes_in
+from wirefault.report.fixes import HELPS, snippet_for
 from wirefault.report.page.costs import cost_rows, extra_row
 from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.figures import episode_figures
@@ -25,14 +26,13 @@ from wirefault.report.page.findings import (
     finding_anchor,
     finding_layers,
     further,
-    helps_text,
     in_ranges,
     injected_text,
     reply_texts,
     where_text,
     who_text,
 )
-from wirefault.report.page.parts import WORDS, Episodes, FindingCard, Table, count_text
+from wirefault.report.page.parts import Episodes, FindingCard, Table, count_text
 from wirefault.report.page.phrase import Figure, Phrase, joined
 
 NAMES = ("first", "second")
@@ -140,6 +140,7 @@ def group_figures(group: Group) -> dict[str, Any]:
         "arm": group.both.name,
         "severity": finding.severity,
         "rule": finding.rule,
+        "headline": finding.headline,
         "text": group.text,
         "actor": group.actor,
         "episode": group.key,
@@ -175,12 +176,14 @@ def _card(place: int, group: Group) -> FindingCard:
         Figure(group.text, *at, "text"),
         Phrase(*arm, _count(group, at, 0), ", ", _count(group, at, 1)),
         costs,
-        helps_text(finding.rule, layers),
+        HELPS.get(finding.rule, ""),
         f"#{finding_anchor(example, evidence)}",
         example.command,
         example.repeat,
         f"{group.actor}, in the {NAMES[side]}",
         who_text(group.actor, layers, example),
+        headline=Figure(finding.headline, *at, "headline"),
+        snippet=snippet_for(finding),
         also=further([example, *(group.both.placed(side, each) for each in group.seen[side])]),
         no_control="" if twin is not None else "not compared: the other recording has not this episode",
         example=Phrase(example_text([example]), f", of the {NAMES[side]}"),
@@ -212,8 +215,7 @@ def worst_text(groups: Sequence[Group]) -> Iterator[str]:
     for place, group in enumerate(groups):
         if len(group.seen[0]) != len(group.seen[1]):
             at = ("figures", "findings", place)
-            yield f" {WORDS[group.finding.severity]} by the {group.actor}: "
-            yield from (Figure(group.text, *at, "text"), ": ")
+            yield from (" ", Figure(group.finding.headline, *at, "headline"), ": ")
             yield from (_count(group, at, 0), ", ", _count(group, at, 1), ".")
             return
 
@@ -296,7 +298,7 @@ def reaction_text(placed: EpisodeCard) -> Phrase:
             ((place, each) for place, each in enumerate(placed.findings) if each in findings),
             key=lambda pair: SEVERITIES.index(pair[1].severity),
         )
-        return Phrase(f"{_actor(placed, finding)}: ", placed.figure(finding.text, "findings", place, "text"))
+        return Phrase(placed.figure(finding.headline, "findings", place, "headline"))
     outcome = placed.judged.outcome
     if OUTCOMES[outcome].tone == "good":
         return Phrase("no finding, ", _repeated_in(placed))

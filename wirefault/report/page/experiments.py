@@ -16,6 +16,7 @@ from wirefault.judging.account import FaultAccount
 from wirefault.judging.layers import Layer
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.experiment_plan import agent_line, population_line
+from wirefault.report.fixes import HELPS
 from wirefault.report.next_command import command_on_run
 from wirefault.report.page.charts import (
     MAX_LINKS,
@@ -53,7 +54,6 @@ from wirefault.report.page.findings import (
     where_text,
     who_text,
 )
-from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import (
     VERDICT_TONES,
     Cell,

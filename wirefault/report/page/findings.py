@@ -15,10 +15,10 @@ from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.requests import Request
 from wirefault.judging.subject_name import scripted_links
 from wirefault.judging.trace import EpisodeTrace
+from wirefault.report.fixes import HELPS, snippet_for
 from wirefault.report.page.costs import WRITES, cost_rows, effect_text, no_control, twin_of
 from wirefault.report.page.episode import EpisodeCard, Node, event_anchor
 from wirefault.report.page.figures import repeating_layers
-from wirefault.report.page.helps import HELPS
 from wirefault.report.page.parts import FindingCard, count_text
 from wirefault.report.page.phrase import Figure, Phrase, capitalised
 
@@ -41,12 +41,6 @@ _ACTOR_OF_LAYER: Mapping[Layer, str] = {
     "code": "agent's code or HTTP client",
 }
 _SCRIPTED = "lab's scripted model"
-ACTORS = (
-    "model",
-    _SCRIPTED,
-    "agent",
-    *(actor for layer, actor in _ACTOR_OF_LAYER.items() if layer != "model"),
-)
 _WHO_OF_ACTOR: Mapping[str, str] = {
     "agent": "the agent: its code{model}; the record does not show which",
     "model": "the model",
@@ -94,7 +88,7 @@ def finding_cards(
             groups.setdefault(key, members)
     cards = []
     for (severity, rule, _), members in groups.items():
-        example, finding, _ = members[0]
+        example, finding, place = members[0]
         alike = [each for each, _, _ in members]
         who = finding_layers(example.trace, finding.evidence)
         evidence = finding.evidence[0] if finding.evidence else ""
@@ -105,12 +99,14 @@ def finding_cards(
                 _text_of(members),
                 _seen_text(alike, placed if example.number in numbers else [*placed, *others]),
                 cost_rows(example, calm),
-                helps_text(rule, who),
+                HELPS.get(rule, ""),
                 f"#{finding_anchor(example, evidence)}",
                 example.command,
                 example.repeat,
                 actor := actor_of(rule, who, example.trace),
                 who_text(actor, who, example),
+                headline=example.figure(finding.headline, "findings", place, "headline"),
+                snippet=snippet_for(finding),
                 also=further(alike),
                 no_control=no_control(example, calm),
                 example=example_text(alike),
@@ -337,11 +333,9 @@ def _injected(example: EpisodeCard, evidence: Sequence[str]) -> Iterator[tuple[s
             yield record.kind, f"the connections of {record.link}"
 
 
-def culprit_text(card: FindingCard, agent: str = "") -> list[str]:
-    """Return the parts of two sentences: the lab's fault, and who did what then. ``agent``: its command."""
-    parts = [capitalised(Phrase(card.injected, ". "))] if card.injected else []
-    who = [f"The {card.actor}", *([" (", agent, ")"] if agent else []), ": "] if card.actor in ACTORS else []
-    return [*parts, *who, card.sentence or card.text]
+def culprit_text(card: FindingCard) -> list[str]:
+    """Return the parts of two sentences without the last full stop: who did what, and the lab's fault."""
+    return [card.title, *([". ", capitalised(card.injected)] if card.injected else [])]
 
 
 def causing_requests(placed: EpisodeCard, evidence: Sequence[str]) -> list[Request]:
@@ -352,11 +346,6 @@ def causing_requests(placed: EpisodeCard, evidence: Sequence[str]) -> list[Reque
     named = placed.trace.requests_in(evidence)
     faulted = [request for request in named if request.injected]
     return [each for each in faulted if each is not named[-1]] or faulted
-
-
-def helps_text(rule: str, layers: Sequence[Layer]) -> str:
-    """Return one sentence about what usually helps; empty for none. ``layers``: that sent a request again."""
-    return HELPS.get("hasty_retry by the model" if rule == "hasty_retry" and "model" in layers else rule, "")
 
 
 def who_text(actor: str, layers: Sequence[Layer], example: EpisodeCard | None) -> str:

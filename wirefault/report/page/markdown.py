@@ -81,8 +81,7 @@ def _outcome_chart(summaries: Mapping[str, Summary]) -> Iterator[str]:
     for name, summary in summaries.items():
         rate = summary.success
         if rate.rate is None or rate.low is None or rate.high is None:
-            lines.append(f"{name:{width}}  no episode has an outcome")
-            continue
+            continue  # no episode has an outcome, as the remarks say
         full = round(_BAR * rate.rate)
         bar = "█" * full + "░" * (_BAR - full)
         share = f"{percent(rate.rate)} ({rate.k} of {rate.n})"
@@ -103,10 +102,12 @@ def _findings(cards: Sequence[FindingCard]) -> Iterator[str]:
     grave = sum(card.severity != "note" or bool(card.label) for card in cards)
     yield f"### Findings ({grave})" if grave else "### Notes"
     rows = [
-        (escaped(card.word), escaped(card.text), escaped(card.seen), escaped(card.helps))
+        (escaped(card.word), escaped(card.title), escaped(card.seen), escaped(card.helps))
         for card in cards[:_MAX_FINDINGS]
     ]
     yield _table(("", "what happened", "seen", "what helps"), rows)
+    for snippet in dict.fromkeys(card.snippet for card in cards[:_MAX_FINDINGS] if card.snippet):
+        yield _code(snippet)
     if len(cards) > _MAX_FINDINGS:
         yield f"and {len(cards) - _MAX_FINDINGS} more on the page"
     if places := [f"{card.word:8}  {PAGE}{card.href}" for card in cards[:_MAX_FINDINGS] if card.href]:

@@ -16,12 +16,12 @@ from wirefault.history.judged_events import Severity
 from wirefault.judging.ending import CAN_RESUME, FINE, FOUND
 from wirefault.judging.judge import JudgedEpisode
 from wirefault.judging.summary import Summary
+from wirefault.report.fixes import WORDS
 from wirefault.report.next_command import episode_command, repeat_command, with_folder
 from wirefault.report.page.episode import EpisodeCard, Node
 from wirefault.report.page.figures import episode_figures
 
 Tone = Literal["good", "bad", "risk", "open"]
-WORDS: Mapping[Severity, str] = {"harmful": "HARM", "risky": "RISK", "wasteful": "WASTE", "note": "note"}
 VERDICT_TONES: Mapping[str, Tone] = {
     "held": "good",
     "deviated": "bad",
@@ -65,6 +65,7 @@ class FindingCard:
     severity: Severity
     rule: str
     text: str
+    """The evidence, in one sentence."""
     seen: str
     """How often, in words."""
     costs: Sequence[CostRow]
@@ -85,12 +86,14 @@ class FindingCard:
     """The example by number; its calls and time are the ones that the top of the page names."""
     effect: str = ""
     """The writes that were executed too often, counted."""
+    headline: str = ""
+    """Who did what; empty where ``text`` says it."""
+    snippet: str = ""
+    """What helps, as code for the client that was seen."""
     label: str = ""
     """Replaces the severity's word."""
     also: Sequence[tuple[str, str]] = ()
     """Number and link of further episodes that show it."""
-    sentence: str = ""
-    """The event alone, where the text has the fault, too."""
     no_control: str = ""
     """Why its cost is compared with nothing."""
     example: str = ""
@@ -111,6 +114,10 @@ class FindingCard:
     @property
     def word(self) -> str:
         return self.label or WORDS[self.severity]
+
+    @property
+    def title(self) -> str:
+        return self.headline or self.text
 
     @property
     def extra(self) -> CostRow | None:

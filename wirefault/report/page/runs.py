@@ -14,6 +14,7 @@ from wirefault.judging.ending import EARLY, FINE, FOUND, UNDECIDED, run_word, sh
 from wirefault.judging.findings.conduct import masked
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.judging.summary import Summary, recoveries_text
+from wirefault.report.fixes import WORDS
 from wirefault.report.next_command import with_folder
 from wirefault.report.page.charts import (
     fault_tables,
@@ -29,7 +30,6 @@ from wirefault.report.page.figures import CONFIDENCE, RULED_OUT, arm_figures, li
 from wirefault.report.page.findings import causing_requests, culprit_text, finding_cards
 from wirefault.report.page.parts import (
     VERDICT_TONES,
-    WORDS,
     Cell,
     Episodes,
     FindingCard,

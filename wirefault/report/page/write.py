@@ -30,11 +30,12 @@ from wirefault.experiments.search.run_search import answer_of
 from wirefault.history.logs import strip_control
 from wirefault.judging.oracle.outcome import OUTCOMES
 from wirefault.report.colors import CLEAN, LIGHT, SEVERITIES, css_variables
+from wirefault.report.fixes import WORDS
 from wirefault.report.page.audits import audit_content
 from wirefault.report.page.episode import EpisodeCard
 from wirefault.report.page.experiments import experiment_content
 from wirefault.report.page.helps import LEGEND, VERDICTS
-from wirefault.report.page.parts import WORDS, PageContent
+from wirefault.report.page.parts import PageContent
 from wirefault.report.page.phrase import marked_up
 from wirefault.report.page.runs import run_content
 from wirefault.report.page.searches import search_content
