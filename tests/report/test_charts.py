@@ -158,6 +158,14 @@ def test_all_runs_show_each_rate(tmp_path, runs):
             assert _overlaps(_own_texts(draw(selection).figure)) == [], name
 
 
+def test_notes_name_the_gateway_if_it_alone_recorded(tmp_path):
+    [run] = _selection(tmp_path).runs
+    for has_record in (True, False):
+        selection = Selection((replace(run, has_record=has_record),))
+        assert ("As the gateway saw each HTTP try" in _texts("errors", selection)) is not has_record
+        assert ("without the delays of toxics" in _texts("latency", selection)) is not has_record
+
+
 def test_many_error_kinds_do_not_overlap(tmp_path):
     [run] = _selection(tmp_path, prompts=3).runs
     tries = tuple(replace(run.tries[0], link="movie", error=f"http_5{n:02}", cause=None) for n in range(12))

@@ -18,6 +18,7 @@ from wirefault.history.events import (
     ToolTry,
     ToxicsChanged,
 )
+from wirefault.history.judged_events import FaultRecord
 from wirefault.history.reader import HistoryError, read_run
 from wirefault.judging.chart_data import REFUSED
 from wirefault.judging.charted import run_data
@@ -146,6 +147,18 @@ def test_request_without_record_fails_as_its_client_saw():
     ]:
         [one] = run_data([BEGIN, quiet, *events]).tries
         assert (one.error, one.cause) == how
+
+
+def test_request_without_record_crossed_the_toxic_that_delayed_it():
+    """As the summary counts it: delivered as injected. A refusal behind it is still the service's."""
+    slow = FaultRecord(0, "", "toxic", "latency", "search", 1, "injected", True, "injection")
+    judged = EpisodeJudged(102.0, "001", "success", faults=(slow,))
+    quiet = replace(EPISODE, recorded=False)
+    for status, cause in ((200, None), (404, REFUSED)):
+        data = run_data([BEGIN, quiet, exchange("search", start=101.0, status=status), judged])
+        [one] = data.tries
+        assert not data.has_record
+        assert (one.fault, one.cause, data.prompts[0].crossed_fault) == ("latency", cause, True)
 
 
 def test_service_refusal_is_not_fault():

@@ -28,7 +28,7 @@ class ChartsError(ValueError):
 
 @dataclass(frozen=True)
 class ChartedTry:
-    """One HTTP try as the caller saw it.
+    """One HTTP try as the caller saw it, or the gateway if the caller keeps no record.
 
     ``fault``: the kind of fault that it met, if any. ``cause`` of a failed one: the kind of fault that
     explains it, ``REFUSED``, or None if nothing in the lab does.
@@ -95,6 +95,8 @@ class RunData:
     unfinished: str | None
     links: tuple[str, ...]
     models: tuple[str, ...]
+    has_record: bool = True
+    """The agent recorded its tries; else they are the gateway's, without the delays of toxics."""
     evidence: str = ""
     """The state of its files, in a few words."""
 
@@ -141,6 +143,11 @@ class Selection:
     def models(self) -> list[str]:
         """Return the names of the model links."""
         return list(dict.fromkeys(name for run in self.runs for name in run.models))
+
+    @property
+    def witness(self) -> str:
+        """Whose record the tries are."""
+        return "caller" if all(run.has_record for run in self.runs) else "gateway"
 
     @property
     def planned(self) -> int:

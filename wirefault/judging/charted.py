@@ -64,6 +64,7 @@ def run_data(
         unfinished=_unfinished(events),
         links=begin.wired.names,
         models=begin.wired.model_names,
+        has_record=all(trace.keeps_record for trace in episodes.values()),
     )
 
 
@@ -84,10 +85,10 @@ def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
 
     If the subject keeps no record, the gateway's is used.
     """
-    if not trace.keeps_record:
-        yield from (_charted(trace, each, zero) for each in trace.requests if each.exchange)
-        return
     evidence = trace.last(EpisodeJudged) or gather(trace)
+    if not trace.keeps_record:
+        yield from (_charted(trace, each, zero, evidence.faults) for each in trace.requests if each.exchange)
+        return
     for tried in trace.tries:
         crossed = list(_crossed(tried, evidence.faults))
         explaining = [record for record, of_try in crossed if of_try.explains]
@@ -106,15 +107,22 @@ def _tries(trace: EpisodeTrace, zero: float) -> Iterator[ChartedTry]:
         )
 
 
-def _charted(trace: EpisodeTrace, request: Request, zero: float) -> ChartedTry:
-    """Return the request by the gateway's record, and whether toxics let its reply through."""
+def _charted(
+    trace: EpisodeTrace, request: Request, zero: float, records: Iterable[FaultRecord]
+) -> ChartedTry:
+    """Return the request by the gateway's record, and whether toxics let its reply through.
+
+    A toxic that only changed how long it took is its fault, too, but explains no failure.
+    """
     start, status = request.start - zero, request.status
     # show a delay only if no other fault acted
     kinds = [group_of(fault.kind) for fault in sorted(request.injected, key=lambda each: each.delay_ms > 0)]
     if request.replies_are_lost or request.never_arrived:
         armed = (armed for armed in trace.armed if armed.attempt == request.attempt)
         kinds += [toxic.kind for each in armed for toxic in each.toxics if toxic.link == request.link_name]
-    fault = kinds[0] if kinds else None
+    toxics = (record for record in records if record.source == "toxic" and record.delivered)
+    on_its_way = (record.kind for record in toxics if (record.attempt, record.link) == request.try_key[:2])
+    fault, crossed = kinds[0] if kinds else None, next(on_its_way, None)
     error = cause = None
     if request.failed and status is None:
         error, cause = "connection_closed", fault
@@ -123,7 +131,8 @@ def _charted(trace: EpisodeTrace, request: Request, zero: float) -> ChartedTry:
     elif request.failed:
         error, cause = f"http_{status}", fault or (REFUSED if (status or 0) < 500 else None)
     return ChartedTry(
-        request.link_name, start, start + request.ms / 1000, request.ms, error, fault, cause, direct=False
+        *(request.link_name, start, start + request.ms / 1000, request.ms, error, fault or crossed, cause),
+        direct=False,
     )
 
 

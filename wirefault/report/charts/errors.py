@@ -42,7 +42,9 @@ def draw_errors(selection: Selection) -> Page:
     hidden = _bars(sheet.axes(left=2.9, right=1.2, top=1.5, bottom=0.95), failed)
     sheet.text(LEFT, 1.13, "explained by:", size=9.5, color=MUTED, va="center")
     key(sheet, 1.13, [(_color(cause), _name(cause)) for cause in _causes(failed)], left=LEFT + 1.1)
-    note = "As the caller saw each HTTP try, on all links; a try that failed may have been retried."
+    note = (
+        f"As the {selection.witness} saw each HTTP try, on all links; one that failed may have been retried."
+    )
     note += f" {count(hidden, 'rarer kind of error', 'rarer kinds of error')} not drawn." if hidden else ""
     sheet.foot(note)
     return sheet

@@ -158,6 +158,8 @@ def _note(selection: Selection, links: list[str]) -> str:
         armed = sum(span.link in silent and span.toxic for span in selection.spans)
         met_by_none = f" ({count(armed, 'toxic')} armed there)" if armed else ""
         parts.append(f"Never called: {', '.join(silent)}{met_by_none}.")
+    if selection.witness == "gateway":
+        parts.append("Times of agents without a record are the gateway's, without the delays of toxics.")
     direct = sum(tried.direct for tried in selection.tries)
     if direct:
         parts.append(f"{count(direct, 'fallback try', 'fallback tries')} past the proxies not drawn.")
