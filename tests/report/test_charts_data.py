@@ -161,6 +161,14 @@ def test_request_without_record_crossed_the_toxic_that_delayed_it():
         assert (one.fault, one.cause, data.prompts[0].crossed_fault) == ("latency", cause, True)
 
 
+def test_error_behind_a_slow_toxic_failed_although_its_reply_may_be_lost():
+    armed = _armed("latency", latency=1500, jitter=0)
+    quiet = replace(EPISODE, recorded=False)
+    injected = exchange("search", start=101.0, status=503, faults=[fault_met("unavailable")], forwarded=False)
+    [one] = run_data([BEGIN, quiet, armed, injected]).tries
+    assert (one.error, one.cause) == ("http_503", "unavailable")
+
+
 def test_service_refusal_is_not_fault():
     assert _only_try(_try("http_404", 404)).cause == REFUSED
 

@@ -124,11 +124,13 @@ def _charted(
     on_its_way = (record.kind for record in toxics if (record.attempt, record.link) == request.try_key[:2])
     fault, crossed = kinds[0] if kinds else None, next(on_its_way, None)
     error = cause = None
+    if request.failed is None and request.exchange and (request.exchange.status or 0) >= 400:
+        status = request.exchange.status  # it failed, whether or not a slow toxic also kept this back
     if request.failed and status is None:
         error, cause = "connection_closed", fault
     elif request.failed and request.succeeded:
         error, cause = "tool_error", fault or REFUSED
-    elif request.failed:
+    elif request.failed or (status or 0) >= 400:
         error, cause = f"http_{status}", fault or (REFUSED if (status or 0) < 500 else None)
     return ChartedTry(
         *(request.link_name, start, start + request.ms / 1000, request.ms, error, fault or crossed, cause),
