@@ -10,13 +10,12 @@ from importlib.metadata import packages_distributions, requires
 from pathlib import Path
 
 import pytest
-from msgspec.json import encode
 
 from tests.commands import draw_charts
 from tests.report.synthetic import SyntheticRun
 from tests.support import ROOT
 from wirefault.history.reader import read_run
-from wirefault.judging.chart_data import CHARTS_FILE, decode_run
+from wirefault.judging.chart_data import CHARTS_FILE, decode_run, encode_run
 from wirefault.judging.charted import run_data
 
 pytestmark = pytest.mark.slow
@@ -50,7 +49,7 @@ def _others() -> list[str]:
 
 def _store(logs: Path, run_id: str) -> bytes:
     """Store the data of a synthetic run, as the runner does at its end."""
-    data = encode(run_data(read_run(logs, run_id)))
+    data = encode_run(run_data(read_run(logs, run_id)))
     (logs / "runs" / run_id / CHARTS_FILE).write_bytes(data)
     return data
 

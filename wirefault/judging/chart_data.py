@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 from wirefault.judging.oracle.outcome import is_success
@@ -101,13 +101,27 @@ class RunData:
     """The state of its files, in a few words."""
 
 
+_TABLES = {"prompts": ChartedPrompt, "tries": ChartedTry, "spans": FaultSpan}
+
+
+def encode_run(run: RunData) -> bytes:
+    """Write a run as JSON; each table has the names of its columns once."""
+    tables = {
+        name: [[field.name for field in fields(kind)], *(list(vars(row).values()) for row in vars(run)[name])]
+        for name, kind in _TABLES.items()
+    }
+    return json.dumps(vars(run) | tables, separators=(",", ":")).encode() + b"\n"
+
+
 def decode_run(data: bytes) -> RunData:
-    """Read what ``msgspec`` wrote of a run. Raises ``ValueError``, ``TypeError`` or ``KeyError``."""
-    fields = json.loads(data)
-    kinds = {"prompts": ChartedPrompt, "tries": ChartedTry, "spans": FaultSpan}
-    rows = {name: tuple(kind(**row) for row in fields[name]) for name, kind in kinds.items()}
-    links = {name: tuple(fields[name]) for name in ("links", "models")}
-    return RunData(**{**fields, **rows, **links})
+    """Read what ``encode_run`` wrote. Raises ``ValueError``, ``TypeError`` or ``KeyError``."""
+    read = json.loads(data)
+    rows = {}
+    for name, kind in _TABLES.items():
+        names, *values = read[name]
+        rows[name] = tuple(kind(**dict(zip(names, row, strict=True))) for row in values)
+    links = {name: tuple(read[name]) for name in ("links", "models")}
+    return RunData(**{**read, **rows, **links})
 
 
 def with_outcomes(run: RunData, outcomes: Mapping[str, str]) -> RunData:

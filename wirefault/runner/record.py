@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from msgspec.json import encode
 from msgspec.structs import replace
 
 from wirefault.core.files import replace_shared
@@ -37,7 +36,7 @@ from wirefault.history.lines import dump_event
 from wirefault.history.logs import Logs, agent_line, faults_set_message
 from wirefault.history.reader import EventIds, Tail, changes_found_links, parse_line, with_found_links
 from wirefault.history.writer import Writer, history_file
-from wirefault.judging.chart_data import CHARTS_FILE, RunData
+from wirefault.judging.chart_data import CHARTS_FILE, RunData, encode_run
 from wirefault.judging.evidence.toxics import has_failed
 from wirefault.judging.judge import judge_trace
 from wirefault.judging.rates import CLAIM_WORDS, is_unchecked_claim
@@ -146,7 +145,7 @@ class Recorder:
     def store_charts(self, data: RunData) -> None:
         """Store the data of the run's charts in the folder of its history."""
         path = self._path.with_name(CHARTS_FILE)
-        replace_shared(self._logs_folder, path, encode(data) + b"\n")
+        replace_shared(self._logs_folder, path, encode_run(data))
 
     def without_secrets(self, event: _EventT) -> tuple[bytes, _EventT]:
         """The redacted event, as a line of JSON and as an object."""
