@@ -138,6 +138,11 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest").stdout
     assert re.search(r"^findings +questions ", reported, re.MULTILINE)
     assert f"why: {result['findings'][0]['show']}" in reported
+    for each in result["answers"]:
+        assert bool(each["evidence"]) == (each["status"] == "finding")
+        assert all(re.fullmatch(r"[\w.-]+/(gateway|agent)-\d+:\d+", id) for id in each["evidence"])
+    event = wirefault(tmp_path, environ_in(tmp_path), "show", result["findings"][0]["evidence"][0])
+    assert event.returncode == 0 and "POST /orders" in event.stdout
     counted = sum(1 + len(each["also"]) for each in result["answers"] if each["status"] == "finding")
     assert findings_elsewhere(tmp_path, result["experiment"]) == (counted,) * 4
 

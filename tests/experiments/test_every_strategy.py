@@ -229,7 +229,8 @@ def audit(folder: Path) -> RunRest:
         assert heard.problems == [""] and {*heard.answers} <= {"q01", "q02"}
         document = audit_as_json(result)
         runs = {each["id"]: len(each.pop("runs")) for each in document["answers"]}
-        document["findings"] = [{**each, "show": ""} for each in document["findings"]]
+        for each in (*document["findings"], *document["answers"]):
+            each |= {"show": "", "evidence": len(each["evidence"])}  # of which run
         document |= {"seconds": 0, "runs": len(runs)}  # runs that were killed count, too
         return document, runs, sorted(prompt.key for prompt in load_saved(logs, "e1", environ).plan.prompts)
 

@@ -120,6 +120,7 @@ def _group_as_json(group: FindingGroup, result: AuditResult) -> dict[str, Any]:
         "calls": list(dict.fromkeys(answer.ask.call.text for answer in group.answers)),
         "seen": seen,
         "of": of,
+        "evidence": list(group.worst.evidence),
         "show": show_command(result, group.answers[0]),
     }
 
@@ -137,8 +138,15 @@ def _answers_as_json(answers: Iterable[Answer]) -> Iterator[dict[str, Any]]:
             "severity": worst.severity if worst else None,
             "finding": worst.rule if worst else None,
             "finding_text": worst.text if worst else None,
+            "evidence": list(worst.evidence) if worst else [],
             "also": [
-                {"finding": each.rule, "severity": each.severity, "text": each.text} for each in answer.others
+                {
+                    "finding": each.rule,
+                    "severity": each.severity,
+                    "text": each.text,
+                    "evidence": list(each.evidence),
+                }
+                for each in answer.others
             ],
             "seen": seen if worst else 0,
             "of": of,
