@@ -150,8 +150,6 @@ class Progress:
     """With the arms that its strategy added."""
     code: int = 0
     """Of the engine; of the run, if the plan has no statement."""
-    is_done: bool = False
-    """Whether its strategy has nothing more to run."""
     arms: list[str] = field(default_factory=list)
     """The arms that ran until nothing was left of them, or until no other could begin."""
     trials: list[str] = field(default_factory=list)
@@ -219,7 +217,6 @@ class _Loop:
                 return 0
             for line in strategy.review(self.progress.saved, ran) if ran else ():
                 self.how.say(line)
-        self.progress.is_done = True
         return 0
 
     def _recall(self) -> None:

@@ -87,6 +87,19 @@ class Search(Strategy):
         if len(saved.plan.arms) > 1:
             yield self.steps.line(trials, ran)
 
+    def answer(self, saved: SavedExperiment) -> SearchResult:
+        """What the recorded episodes show."""
+        trials = self.trials(saved)
+        why = trials.control_problem
+        answer = None if why is None or why else self.steps.answer(trials)
+        try:
+            is_whole = bool(why) or (answer is not None and self.next(saved) is None)
+        except ShowsNothing:
+            is_whole = False
+        result = SearchResult(saved, answer, is_whole, why or "")
+        result.code = _code(result) if is_whole else UNKNOWN
+        return result
+
 
 @dataclass
 class SearchResult:
@@ -177,11 +190,8 @@ def run_search(
         raise InputError(f"{saved.experiment_id} is not a search; wirefault run --resume resumes it")
     search = Search((steps_of or _SEARCHES[saved.plan.search["kind"]])(saved), how.workers)
     progress = carry_out(saved, search, how, engine)
-    trials = search.trials(progress.saved)
-    why = trials.control_problem or ""
-    answer = None if why else search.steps.answer(trials)
-    result = SearchResult(progress.saved, answer, progress.is_done, why, timing=progress.timing)
-    result.code = progress.code or (_code(result) if result.is_whole else UNKNOWN)
+    result = search.answer(progress.saved)
+    result.code, result.timing = progress.code or result.code, progress.timing
     result.saved.write_verdict(result.as_json(), result.saved.worst_finding())
     return result
 
@@ -203,17 +213,7 @@ def _code(result: SearchResult) -> int:
 
 def answer_of(saved: SavedExperiment) -> SearchResult:
     """Return what a saved search shows, by its histories, without running anything."""
-    search = Search(_SEARCHES[saved.plan.search["kind"]](saved))
-    trials = search.trials(saved)
-    why = trials.control_problem
-    answer = None if why is None or why else search.steps.answer(trials)
-    try:
-        is_whole = bool(why) or (answer is not None and search.next(saved) is None)
-    except ShowsNothing:
-        is_whole = False
-    result = SearchResult(saved, answer, is_whole, why or "")
-    result.code = _code(result) if is_whole else UNKNOWN
-    return result
+    return Search(_SEARCHES[saved.plan.search["kind"]](saved)).answer(saved)
 
 
 class _LimitSteps:
