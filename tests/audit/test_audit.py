@@ -58,7 +58,9 @@ def findings_elsewhere(folder: Path, name: str) -> tuple[int, ...]:
     words = ["compare", "--baseline", "other.json", name, "--json"]
     compared = json.loads(wirefault(folder, environ_in(folder), *words).stdout)
     [measures] = [each["measures"] for each in compared["arms"]]
-    counts = re.findall(r"^(?:harmful|risky|wasteful) +(\d+) ", reported, re.MULTILINE)
+    counts = re.findall(
+        r"(?<=\(in )\d+(?= questions?\))|^\d+(?= more of other kinds)", reported, re.MULTILINE
+    )
     return (
         len(accepted["findings"]),
         int(arm["measures"]["findings"]),
@@ -136,7 +138,7 @@ def test_careless_agent_has_two_findings(tmp_path: Path, servers: Servers) -> No
     overview = wirefault(tmp_path, environ_in(tmp_path), "show", "latest").stdout
     assert f"worst finding: {worst}: " in overview and f"(episode {at})" in " ".join(overview.split())
     reported = wirefault(tmp_path, environ_in(tmp_path), "report", "latest").stdout
-    assert re.search(r"^findings +questions ", reported, re.MULTILINE)
+    assert "  (in 1 question)" in reported and "  (in 2 questions)" in reported
     assert f"why: {result['findings'][0]['show']}" in reported
     for each in result["answers"]:
         assert bool(each["evidence"]) == (each["status"] == "finding")

@@ -136,7 +136,7 @@ def show_run(
     """
     summary, seen_in = summary_of(history.judged()), ""
     if (findings := _counted_by_audit(saved)) is not None:
-        summary, seen_in = replace(summary, findings=findings), "questions"
+        summary, seen_in = replace(summary, findings=findings), "question"
     again = f"wirefault run --again {saved.experiment_id}"
     print_summary(console, summary, again, logs=saved.logs, seen_in=seen_in, verbose=verbose)
     if shows_why:

@@ -119,7 +119,7 @@ def findings_block(
     """Return the worst findings: who did what, how often, what helps, and the evidence of one of them.
 
     ``logs``: where the run is; None for the usual folder. ``seen_in``: of what they are counted, such as
-    ``of 29 episodes``; empty for their number alone.
+    ``of 29 episodes``, or one of them; empty for their number alone.
     """
     groups: dict[tuple[Severity, str, str], list[Finding]] = {}
     for finding in findings:
@@ -133,7 +133,8 @@ def findings_block(
         word = Text(f"{WORDS[first.severity]:<5} ", _STYLES[first.severity])
         word.append(one_line(first.headline or first.text), "bold not dim")
         count = len({each.episode for each in group}) if seen_in.startswith("of ") else len(group)
-        seen = "" if seen_in == "of 1 episode" else f"  (in {count} {seen_in})" if seen_in else f"  ({count})"
+        of_all = f"{count} {seen_in}" if seen_in.startswith("of ") else counted(count, seen_in)
+        seen = "" if seen_in == "of 1 episode" else f"  (in {of_all})" if seen_in else f"  ({count})"
         lines.append(word.append(seen, "dim not bold"))
         if helps not in helped:
             helped.add(helps)
