@@ -51,9 +51,10 @@ def test_line_shows_rate_success_and_findings() -> None:
     with RunProgress(console, clock=lambda: next(clock)) as progress:
         progress(so_far("success"))
         arm = so_far("success", "success", "success")
+        arm.planned = 30
         arm.findings.append("1: POST /orders was sent again")
         progress(arm)
         progress._progress.refresh()
     output = screen.getvalue()
-    assert "3/20" in output and "1.0/s" in output and "success 100 %" in output
+    assert "3/30" in output and "1.0/s" in output and "success 100 %" in output
     assert "1: POST /orders was sent again" in output and not arm.findings

@@ -59,7 +59,8 @@ class RunProgress:
         rate = f"{(done - before) / (now - began):.1f}/s" if now > began else ""
         left = arm.left.text if arm.left else ""
         success = success_line(arm) if arm.judged else ""
-        self._progress.update(self._task, completed=done, rate=rate, success=success, left=left)
+        total = arm.planned  # a search adds episodes
+        self._progress.update(self._task, completed=done, total=total, rate=rate, success=success, left=left)
         while arm.findings:
             self._progress.console.print(f"  {one_line(arm.findings.popleft())}", style="dim", markup=False)
 
