@@ -607,10 +607,13 @@ def test_run_prints_the_result_of_its_report_with_the_harm_first(tmp_path: Path,
     (tmp_path / "one.yaml").write_text(json.dumps(plan))
     live = wirefault(tmp_path, environ_in(tmp_path), "run", "one.yaml")
     _, *result = wirefault(tmp_path, environ_in(tmp_path), "report", "latest").stdout.splitlines()
-    assert result[0].startswith("harmful, although the hypothesis held: method, write_repeated: POST /orders")
-    assert live.stdout.splitlines()[-len(result) + 1 :] == result[:-1]  # without the line of evidence
+    harm = (
+        "harmful, although the hypothesis held: method, write_repeated: Your agent ordered twice after one "
+    )
+    assert result[0].startswith(harm)
+    assert live.stdout.splitlines()[-len(result) :] == result
     [method] = (line for line in result if line.startswith("method ") and "faults delivered" in line)
-    assert re.match(r"method +success 0 % \[.*\] \(90 % interval\), faults delivered", method)
+    assert re.match(r"method +success 0 % \(0 of 1\), faults delivered", method)
     # one control episode does not show that the agent orders once
     assert re.search(r"^method: [\d.]+ s, success open until control-after, ", live.stderr, re.MULTILINE)
 

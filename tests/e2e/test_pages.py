@@ -203,9 +203,7 @@ PROMISES = {
     "README.md": [
         Promise("make setup && source .venv/bin/activate", 0),
         Promise("python examples/shop/shop.py --background", 0, "^the shop is at http://127.0.0.1:9000 "),
-        Promise(
-            "wirefault exec", 1, r"^harmful +1  POST /orders was sent again \S+ m?s after its reply was lost"
-        ),
+        Promise("wirefault exec", 1, "^HARM  Your agent ordered twice after one lost reply$"),
         Promise("wirefault show latest 1", 0, "lose_reply, injected", "upstream +201", "observed +nothing"),
         Promise(
             "wirefault run examples/shop", 1, "^2/3  duplicate .*lose_reply", "^3/3  unjudged .*no oracle"
@@ -261,7 +259,7 @@ PROMISES = {
     "docs/first-experiment.md": [
         Promise("wirefault plan", 0, "^3 arms of 4 episodes each"),
         Promise(
-            *("wirefault run lost-reply.yaml", 1, "^harmful +4  POST /orders was sent again"),
+            *("wirefault run lost-reply.yaml", 1, "^HARM  Your agent ordered twice after one lost reply"),
             r"^why: wirefault show \S+ tea$",
         ),
         Promise("wirefault run lost-reply.yaml", 0, "^held: all of 6 statements held"),
@@ -333,14 +331,20 @@ PROMISES = {
         Promise("ORDER_KEY=header", 0, "^2/3  success .*shop lose_reply"),
     ],
     "docs/mcp.md": [
-        Promise("wirefault run --faults lost-call.yaml", 1, "^harmful +1  write_file was sent again"),
+        Promise(
+            "wirefault run --faults lost-call.yaml",
+            1,
+            "^HARM  Your agent made the same write, write_file, twice after",
+        ),
         Promise("wirefault mcp --config", 0, "^behind the lab: files$"),
         Promise("wirefault lab up --wiring mcp.yaml", 0, r"^files +127\.0\.0\.1:6000 "),
     ],
     "docs/extending.md": [
         Promise("wirefault faults", 0, "^rounded +tool links "),
         Promise("wirefault faults show rounded", 0, "^rounded .*tool links", "digits"),
-        Promise("wirefault demo --faults my-faults.yaml", 0, "^ 1/29 .*rounded", "^rounded +1 +1 +1"),
+        Promise(
+            "wirefault demo --faults my-faults.yaml", 0, "^ 1/29 .*rounded", "^faults that acted: rounded 1"
+        ),
         Promise("wirefault faults show rounded", 0, "digits"),
     ],
 }

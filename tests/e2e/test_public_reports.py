@@ -193,14 +193,14 @@ def test_client_over_stdio_that_gives_up_and_calls_again(tmp_path: Path) -> None
     done = wirefault(tmp_path, environ_in(tmp_path), "run", "--prompt", "tea", "--faults", faults)
     output = " ".join(done.stdout.split())
     assert done.returncode == 1, done.stderr
-    assert re.search("harmful 1 order was sent again 2.* after the first, still without an answer", output)
+    assert re.search("order was sent again .* after the first, still without an answer", output)
 
 
 def assert_ends(
     folder: Path, faults: dict[str, Any], command: list[str], code: int, findings: list[str], text: str
 ) -> None:
     agent, *words = command
-    options = ["--seed", "1", "--faults", json.dumps(faults), "--json", "summary.json"]
+    options = ["--verbose", "--seed", "1", "--faults", json.dumps(faults), "--json", "summary.json"]
     command = [sys.executable, str(AGENTS / agent), *words]
     done = wirefault(folder, environ_in(folder), "exec", *options, "--", *command)
     written = json.loads((folder / "summary.json").read_text("utf-8"))["findings"]

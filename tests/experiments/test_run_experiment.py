@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -149,7 +150,7 @@ def test_harm_is_shown_before_a_verdict_that_held(saved: SavedExperiment) -> Non
     assert result.judged
     for verdict in ("held", "deviated"):
         recorded = replace(result, judged=replace(result.judged, verdict=verdict))
-        show_result(console, recorded, None)
+        show_result(console, recorded)
     first, *others = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     text = "harmful, although the hypothesis held: control, write_repeated: POST /orders was sent again"
     assert first.startswith(f"{text} (episode ") and first.endswith(" and 1 more)")
@@ -172,7 +173,7 @@ def test_findings_of_every_arm_follow_a_verdict_that_deviated(tmp_path: Path) ->
 
     saved = planned(tmp_path, hypothesis=["findings == 0"])
     console = Console(file=StringIO(), width=200)
-    show_result(console, run_on_paper(saved, PaperEngine(judged=judged)), None)
+    show_result(console, run_on_paper(saved, PaperEngine(judged=judged)))
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert (
         "in method:\nRISK  GET / was sent again too soon" in text
@@ -220,3 +221,21 @@ def test_report_does_not_take_a_limit_of_findings_for_a_hypothesis(saved: SavedE
     ended = CliRunner().invoke(main, words)
     assert (ended.exit_code, ended.stdout) == (64, "")
     assert "--fail-on: does not apply to an experiment" in ended.stderr
+
+
+def test_many_arms_and_statements_are_named_and_counted(saved: SavedExperiment) -> None:
+    result = run_on_paper(saved, PaperEngine())
+    assert result.judged
+    arm, check = result.arms[0], result.judged.checks[0]
+    arms = [replace(arm, name=f"mode-{number}") for number in range(26)]
+    checks = [replace(check, verdict="held")] * 50 + [replace(check, verdict="deviated")]
+    many = replace(result, arms=arms, judged=replace(result.judged, checks=checks))
+    printed = {}
+    for verbose in (False, True):
+        console = Console(file=StringIO(), width=110)
+        show_result(console, many, verbose=verbose)
+        printed[verbose] = console.file.getvalue()  # type: ignore[attr-defined]
+    assert len(printed[False].splitlines()) < 30 < len(printed[True].splitlines())
+    assert "statements: 50 held, 1 deviated; --verbose lists all" in printed[False]
+    for each in arms:
+        assert all(re.search(rf"\b{each.name}\b", text) for text in printed.values())

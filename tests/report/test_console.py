@@ -260,7 +260,7 @@ def test_summary_without_oracle_has_no_success_line():
     text = printed([run_started(), *episode(), run_finished()])
     assert "nothing to judge it by" in text
     assert "success" not in text
-    assert "claims, not checked: 1 of 1 said done (100 %, 95 % interval 2 % to 100 %)" in text
+    assert "claims, not checked: 1 of 1 said done\n" in text  # one episode rules out nothing
 
 
 def test_empty_summary_has_no_data():

@@ -317,6 +317,9 @@ recorded_out_option = option(
     type=click.Path(path_type=Path),
     help="Read logs/ of this folder, or of its .wirefault/.  [default: .]",
 )
+verbose_option = option(
+    "--verbose", "-v", is_flag=True, help="Show all tables, and the state of the signature."
+)
 recorded_json_option = option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 out_option = option_of(RunOptions, "out")
 toxiproxy_option = option_of(RunOptions, "toxiproxy")

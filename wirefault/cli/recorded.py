@@ -39,6 +39,12 @@ def recording_named(name: str, out: Path | None, files: Sequence[Path] = ()) -> 
     return open_recording(logs_in(environ), name, environ)
 
 
+def say_evidence(evidence: Evidence, *, verbose: bool = True, err: bool = False) -> None:
+    """Print the state of a recording's files, of signed ones only if ``verbose``."""
+    if verbose or evidence.state != "signed":
+        click.echo(f"evidence: {evidence.text}", err=err)
+
+
 def require_unaltered(logs: Path, name: str, as_json: bool) -> Evidence:
     """Return the state of the files. Exit if one was altered: nothing is scored from it."""
     from wirefault.experiments.evidence import AlteredError, evidence_of

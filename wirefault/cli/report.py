@@ -22,8 +22,15 @@ from wirefault.cli.options import (
     logs_in,
     recorded_json_option,
     recorded_out_option,
+    verbose_option,
 )
-from wirefault.cli.recorded import print_object, recording_named, require_unaltered, resolved_id
+from wirefault.cli.recorded import (
+    print_object,
+    recording_named,
+    require_unaltered,
+    resolved_id,
+    say_evidence,
+)
 from wirefault.core.errors import DEVIATED, UNKNOWN, InputError
 from wirefault.experiments.index import has_begun, run_ids_of, saved_ids, unknown_recording
 from wirefault.judging.ending import FailOn, run_ending
@@ -61,6 +68,7 @@ if TYPE_CHECKING:
 )
 @option("--otlp", metavar="URL", help="Send its spans to this OpenTelemetry collector, over OTLP/HTTP.")
 @fail_on_option
+@verbose_option
 def report_command(
     run: str,
     file: Path | None,
@@ -71,6 +79,7 @@ def report_command(
     md: str | None,
     otlp: str | None,
     fail_on: FailOn,
+    verbose: bool,
 ) -> None:
     """Show an experiment's verdict, computed from its histories. Runs nothing.
 
@@ -119,7 +128,7 @@ def report_command(
 
             _write_output("--junit", junit, search_junit(search))
         with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
-            _show_search(search, as_json, figures)
+            _show_search(search, as_json, figures, says_signed=verbose)
         sys.exit(search.code)
     result = judged() if name in saved_ids(logs) else None
     summary = None if result else recording().arms[""].summary
@@ -129,11 +138,13 @@ def report_command(
     with redirect_stdout(StringIO()) if "-" in (junit, md) else nullcontext():
         if summary is None:
             assert result is not None
-            _show_report(result, out, as_json, figures)
+            _show_report(result, as_json, figures, verbose=verbose, says_signed=verbose)
             code = _ending(result, fail_on)
         else:
             judgement = recording().arms[""].judgements[name]
-            code = _verify_run(name, logs, "", as_json, figures=figures, judgement=judgement)
+            code = _verify_run(
+                name, logs, "", as_json, "", figures, judgement, verbose=verbose, says_signed=verbose
+            )
             code = code or run_ending(summary, fail_on)
     sys.exit(code)
 
@@ -237,15 +248,22 @@ def _search_named(name: str, out: Path | None, as_json: bool) -> SearchResult | 
     return answer_of(saved) if saved.plan.search else None
 
 
-def _show_search(result: SearchResult, as_json: bool, figures: Callable[[], Mapping[str, Any]]) -> None:
+def _show_search(
+    result: SearchResult,
+    as_json: bool,
+    figures: Callable[[], Mapping[str, Any]],
+    *,
+    says_signed: bool = True,
+) -> None:
     from wirefault.report.search import search_lines
 
     saved = result.saved
     if as_json:
         print_object({**result.as_json(), **figures(), "evidence": saved.evidence.as_json()})
         return
-    for line in (saved.plan.experiment.title, *search_lines(result), f"evidence: {saved.evidence.text}"):
+    for line in (saved.plan.experiment.title, *search_lines(result)):
         click.echo(line)
+    say_evidence(saved.evidence, verbose=says_signed)
 
 
 def _page_content(recording: Recording, judged: Callable[[], ExperimentResult]) -> PageContent:
@@ -256,7 +274,12 @@ def _page_content(recording: Recording, judged: Callable[[], ExperimentResult]) 
 
 
 def _show_report(
-    result: ExperimentResult, out: Path | None, as_json: bool, figures: Callable[[], Mapping[str, Any]] = dict
+    result: ExperimentResult,
+    as_json: bool,
+    figures: Callable[[], Mapping[str, Any]] = dict,
+    *,
+    verbose: bool = False,
+    says_signed: bool = True,
 ) -> int:
     from wirefault.audit.options import is_audit
     from wirefault.cli.results import show_result
@@ -272,8 +295,8 @@ def _show_report(
     else:
         console = plain_console()
         console.print(result.plan.experiment.title, style="bold", markup=False)
-        show_result(console, result, out)
-        click.echo(f"evidence: {evidence.text}")
+        show_result(console, result, verbose=verbose)
+        say_evidence(evidence, verbose=says_signed)
     return result.code
 
 
@@ -325,7 +348,7 @@ def verify_command(run: str, out: Path | None, prompts: str, event: str, as_json
         _show_search(search, as_json, figures)
         code = search.code
     else:
-        code = _show_report(judged(), out, as_json, figures)
+        code = _show_report(judged(), as_json, figures)
     for line in different:
         click.echo(f"differs from the recorded outcome: {line}", err=True)
     is_plain = recording.experiment is not None and recording.experiment.plan.is_plain_run
@@ -340,6 +363,9 @@ def _verify_run(
     event: str = "",
     figures: Callable[[], Mapping[str, Any]] = dict,
     judgement: RunJudgement | None = None,
+    *,
+    verbose: bool = False,
+    says_signed: bool = True,
 ) -> int:
     """Show a run and return the exit code: as judged, or without a ``judgement`` judged again."""
     from wirefault.history.reader import read_history
@@ -368,8 +394,8 @@ def _verify_run(
         checked = {"seal": history.integrity.seal, "altered": [], "evidence": evidence.as_json()}
         print_object({**summary.as_json(), **checked, **figures()})
     else:
-        _show_summary(summary, prompts, logs)
-        click.echo(f"evidence: {evidence.text}")
+        _show_summary(summary, prompts, logs, verbose=verbose)
+        say_evidence(evidence, verbose=says_signed)
     return UNKNOWN if summary.differences else 0
 
 
@@ -384,7 +410,7 @@ def _differences(run_id: str, logs: Path) -> list[str]:
         raise InputError(str(error)) from None
 
 
-def _show_summary(summary: Summary, prompts: str, logs: Path) -> None:
+def _show_summary(summary: Summary, prompts: str, logs: Path, *, verbose: bool) -> None:
     from wirefault.history.reader import LIVE
     from wirefault.report.console import episode_line
     from wirefault.report.reproduce import summary_command
@@ -395,6 +421,6 @@ def _show_summary(summary: Summary, prompts: str, logs: Path) -> None:
     for index, judgement in enumerate(summary.episodes, start=1):
         console.print(episode_line(judgement, index, len(summary.episodes), line_width(console)))
     if summary.run_id.startswith(LIVE):  # commands do not repeat traffic that came from other programs
-        print_summary(console, summary, logs=logs)
+        print_summary(console, summary, logs=logs, verbose=verbose)
         return
-    print_summary(console, summary, summary_command(summary, prompts), logs=logs)
+    print_summary(console, summary, summary_command(summary, prompts), logs=logs, verbose=verbose)

@@ -30,7 +30,7 @@ from wirefault.history.logs import strip_control
 from wirefault.judging.ending import CAN_RESUME
 from wirefault.judging.summary import summary_of
 from wirefault.lab.process import print_to_stderr
-from wirefault.report.experiment import arm_line, print_effects, print_verdict
+from wirefault.report.experiment import arm_lines, print_effects, print_verdict
 from wirefault.report.next_command import print_resume, print_why, why_line, with_folder, worst_episode
 from wirefault.report.replies import print_replies
 from wirefault.report.resilience import print_resilience
@@ -40,26 +40,29 @@ from wirefault.report.tables import one_line
 from wirefault.report.tournament import print_tournament
 
 
-def show_result(console: Console, result: ExperimentResult, out: Path | None, *, page: bool = False) -> None:
+def show_result(
+    console: Console, result: ExperimentResult, *, page: bool = False, verbose: bool = False
+) -> None:
     """Show arms, effects, verdict and folder; without a verdict, how to resume it.
 
-    The harmful findings of an experiment that held come first. ``page``: write its page, too.
+    The harmful findings of an experiment that held come first. ``page``: write its page, too. ``verbose``:
+    all rows of all tables, also those that show nothing by themselves.
     """
     for line in result.harm_beside:
         console.print(Text(one_line(line), style="bold red"), soft_wrap=True)
-    for arm in result.arms:
-        console.print(arm_line(arm))
+    for arm_line in arm_lines(result.arms, verbose=verbose):
+        console.print(arm_line, soft_wrap=True)
     if result.plan.is_plain_run:
         history = result.saved.history_of(result.plan.arms[0])
         if history.identified:
-            show_run(console, result.saved, history)
+            show_run(console, result.saved, history, verbose=verbose)
     else:
-        print_effects(console, result.effects)
-        print_resilience(console, result.arms)
+        print_effects(console, result.effects, verbose=verbose)
+        print_resilience(console, result.arms, verbose=verbose)
         print_surface(console, result)
         if result.plan.experiment.replies:
-            print_replies(console, recording_of(result.saved))
-        print_verdict(console, result, obstacles_in(result))
+            print_replies(console, recording_of(result.saved), verbose=verbose)
+        print_verdict(console, result, obstacles_in(result), verbose=verbose)
     if result.early:
         from wirefault.audit.result import worst_so_far
 

@@ -46,7 +46,7 @@ from wirefault.experiments.verdict import ArmResult
 from wirefault.lab.extra import require_packages
 from wirefault.lab.process import print_to_stderr
 from wirefault.lab.toxiproxy import Choice, choose_toxiproxy
-from wirefault.report.experiment import arm_text
+from wirefault.report.experiment import MAX_ROWS, arm_text
 from wirefault.report.experiment_plan import head_lines
 from wirefault.report.junit import junit
 from wirefault.report.progress import RunProgress, shows_progress
@@ -180,7 +180,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions, expected: Cost | None 
                 workers_for(configuration.wiring, how.workers),
                 verbose=how.verbose,
                 progress=progress,
-                arm_done=_say_arm,
+                arm_done=_say_arm if len(saved.plan.arms) <= MAX_ROWS else None,  # else the end groups them
                 expected=expected,
             ),
             engine,
@@ -188,7 +188,7 @@ def run_and_show(saved: SavedExperiment, how: RunOptions, expected: Cost | None 
     if agent_of(saved.plan) and not any(arm.hypothesis or arm.asserted for arm in _faulted(result)):
         show_page(saved)  # it states nothing: the tournament compares it
     else:
-        show_result(console, result, how.out, page=True)
+        show_result(console, result, page=True, verbose=how.verbose)
     return result
 
 

@@ -12,8 +12,14 @@ from typing import TYPE_CHECKING
 import click
 
 from wirefault.cli.help import Command, option
-from wirefault.cli.options import environ_below, logs_in, recorded_json_option, recorded_out_option
-from wirefault.cli.recorded import print_object, recording_named
+from wirefault.cli.options import (
+    environ_below,
+    logs_in,
+    recorded_json_option,
+    recorded_out_option,
+    verbose_option,
+)
+from wirefault.cli.recorded import print_object, recording_named, say_evidence
 from wirefault.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -31,8 +37,15 @@ _EVENT = re.compile(r"(?P<run>[^/]+)/(?P<event>\w+-\d+:\d+)")
 @recorded_out_option
 @option("--full", is_flag=True, help="Wrap long texts instead of cutting them.")
 @recorded_json_option
+@verbose_option
 def show_command(
-    run: str, episode: str | None, arm: str | None, out: Path | None, full: bool, as_json: bool
+    run: str,
+    episode: str | None,
+    arm: str | None,
+    out: Path | None,
+    full: bool,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Show an episode as a timeline: requests, faults, replies before and after, side effects, claim.
 
@@ -77,7 +90,7 @@ def show_command(
             click.echo(f"verdict: {word}", err=as_json)
         if saved is not None and word in CAN_RESUME:
             print_resume(plain_console(stderr=as_json), saved)
-        click.echo(f"evidence: {evidence.text}", err=as_json)
+        say_evidence(evidence, verbose=verbose, err=as_json)
         return
     key = recorded.episode_named(episode)
     try:
@@ -94,7 +107,7 @@ def show_command(
         proofs = [id for finding in judged.findings for id in finding.evidence if id in requests]
         if link := recorded_link(recording, recorded, key, proofs[0] if proofs else ""):
             click.echo(f"page: {link}")
-        click.echo(f"evidence: {evidence.text}")
+        say_evidence(evidence, verbose=verbose)
 
 
 def _findings_of(recording: Recording, recorded: RecordedArm) -> list[Finding]:

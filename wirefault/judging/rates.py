@@ -68,13 +68,13 @@ class UncheckedClaims:
         if self.done_rate is None or self.low is None or self.high is None:
             return ""
         shares = [percent(share, decimals=0) for share in (self.done_rate, self.low, self.high)]
-        interval = f"{shares[0]}, 95 % interval {shares[1]} to {shares[2]}"
+        interval = f" ({shares[0]}, 95 % interval {shares[1]} to {shares[2]})" if self.n > 1 else ""
         others = ", ".join(
             f"{self.counts[claim]} {words}"
             for claim, words in CLAIM_WORDS.items()
             if claim != "done" and self.counts.get(claim)
         )
-        return f"claims, not checked: {self._done} ({interval})" + (f"; {others}" if others else "")
+        return f"claims, not checked: {self._done}{interval}" + (f"; {others}" if others else "")
 
 
 def unchecked_claims(claims: Iterable[Claim]) -> UncheckedClaims:

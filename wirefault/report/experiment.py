@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
@@ -19,6 +20,8 @@ from wirefault.stats.rates import percent
 
 MAX_REASONS = 5
 MAX_EPISODES = 5
+MAX_ROWS = 12
+"""Rows that are printed without ``--verbose``; of more, the others are named or counted."""
 _STYLES: Mapping[ExperimentVerdict, str] = {
     "held": "green",
     "deviated": "bold red",
@@ -27,43 +30,77 @@ _STYLES: Mapping[ExperimentVerdict, str] = {
 }
 
 
-def arm_line(arm: ArmResult) -> Text:
+def arm_lines(arms: Sequence[ArmResult], *, verbose: bool = False) -> Iterator[Text]:
+    """Yield a line for each arm; of many, the names with each success rate unless ``verbose``."""
+    if verbose or len(arms) <= MAX_ROWS:
+        yield from (arm_line(arm, verbose=verbose) for arm in arms)
+        return
+    names: dict[str, list[str]] = {}
+    for arm in arms:
+        names.setdefault(arm.failure or f"success {_success_text(arm)}", []).append(arm.name)
+    for text, alike in names.items():
+        yield Text(one_line(f"{text}: {', '.join(alike)}"))
+
+
+def arm_line(arm: ArmResult, *, verbose: bool = False) -> Text:
     """Return the arm's name and figures."""
-    return Text(f"{arm.name:<20} {arm_text(arm)}", style="bold magenta" if arm.failure else "")
+    text = arm_text(arm, verbose=verbose)
+    return Text(f"{arm.name:<20} {text}", style="bold magenta" if arm.failure else "")
 
 
-def arm_text(arm: ArmResult) -> str:
+def arm_text(arm: ArmResult, *, verbose: bool = False) -> str:
     """Return the arm's success and delivered faults, or why it failed."""
     if arm.failure:
         return one_line(arm.failure)
-    rate, faults = arm.measures["success_rate"], arm.measures["faults_delivered"].text
-    success = rate.text
-    if rate.interval and not rate.reason:
-        success += f" ({percent(round(1 - 2 * rate.error, 6))} interval)"
-    if arm.waits_for:
-        success = f"open until {arm.waits_for}"
-    strikes = arm.measures[BUDGET_STRIKES]
+    faults, strikes = arm.measures["faults_delivered"].text, arm.measures[BUDGET_STRIKES]
     budgets = f", budget strikes {strikes.text}" if strikes.bounds and strikes.bounds.low else ""
     claims = f"; {arm.claims.text}" if arm.claims.n else ""
-    return f"success {success}, faults delivered {faults}{budgets}{claims}"
+    return f"success {_success_text(arm, verbose=verbose)}, faults delivered {faults}{budgets}{claims}"
 
 
-def print_verdict(console: Console, result: ExperimentResult, obstacles: Mapping[str, Sequence[str]]) -> None:
+def _success_text(arm: ArmResult, *, verbose: bool = False) -> str:
+    """Return the success rate; the interval of one episode, which rules out nothing, only if ``verbose``."""
+    rate = arm.measures["success_rate"]
+    if arm.waits_for:
+        return f"open until {arm.waits_for}"
+    if rate.n == 1 and not verbose:
+        return rate.figure
+    return rate.text + (
+        f" ({percent(round(1 - 2 * rate.error, 6))} interval)" if rate.interval and not rate.reason else ""
+    )
+
+
+def print_verdict(
+    console: Console,
+    result: ExperimentResult,
+    obstacles: Mapping[str, Sequence[str]],
+    *,
+    verbose: bool = False,
+) -> None:
     """Print a row per statement, then the verdict in one line.
 
-    ``obstacles``: by arm, why a repetition could have another result.
+    Of many statements, those that held are counted unless ``verbose``. ``obstacles``: by arm, why a
+    repetition could have another result.
     """
     judged = result.judged
     if judged is None:
         return
     table = new_table("arm", "statement", "kind", "verdict", "measured", text_columns=(0, 1, 2, 3, 4))
     table.columns[1].no_wrap = table.columns[4].no_wrap = False
-    for check in judged.checks:
+    checks = judged.checks
+    if len(checks) > MAX_ROWS and not verbose:
+        checks = [check for check in checks if check.verdict != "held"][:MAX_ROWS]
+    for check in checks:
         verdict, kind = Text(check.verdict, style=_STYLES[check.verdict]), Text(check.kind)
         statement = Text(one_line(check.statement))
         table.add_row(Text(check.arm), statement, kind, verdict, Text(measures_text(check)))
     console.print()
-    console.print(table)
+    if checks:
+        console.print(table)
+    if len(checks) < len(judged.checks):
+        counts = Counter(check.verdict for check in judged.checks)
+        text = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
+        console.print(Text(f"statements: {text}; --verbose lists all"))
     lines = (
         *([population_line(result.plan)] if any(check.kind == "claim" for check in judged.checks) else ()),
         *radius_lines(result.plan),
@@ -100,9 +137,8 @@ def difference_lines(arms: Sequence[ArmResult]) -> Iterator[str]:
             alike = [finding for finding in findings if finding.rule == rule]
             first = alike[0]
             others = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-            yield one_line(
-                f"{arm.name}, {first.severity} ({rule}): {first.text} (episode {first.episode}{others})"
-            )
+            text = f"{first.headline or first.text} (episode {first.episode}{others})"
+            yield one_line(f"{arm.name}, {first.severity} ({rule}): {text}")
 
 
 def reproducible_lines(obstacles: Mapping[str, Sequence[str]]) -> Iterator[str]:
@@ -129,8 +165,14 @@ def _details(check: Check) -> Iterator[str]:
         yield f"episodes {', '.join(check.episodes[:MAX_EPISODES])}{more}"
 
 
-def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
-    """Print a row for each fault of each arm, if there are any."""
+def print_effects(console: Console, effects: Sequence[FaultEffect], *, verbose: bool = False) -> None:
+    """Print a row for each fault of each arm, if there are any.
+
+    Of many, the first unless ``verbose``; then also those of one pair, which rules out nothing.
+    """
+    all_effects = effects
+    if not verbose:
+        effects = [each for each in effects if each.success is None or each.success.n > 1][:MAX_ROWS]
     if not effects:
         return
     columns = (
@@ -154,6 +196,8 @@ def print_effects(console: Console, effects: Sequence[FaultEffect]) -> None:
         table.add_row(Text(effect.arm), Text(effect.fault), *map(str, figures), Text(success + left_out))
     console.print()
     console.print(table)
+    if len(effects) < len(all_effects):
+        console.print(Text(f"{len(all_effects) - len(effects)} more effects: --verbose lists all"))
     console.print(
         Text(
             "the episodes for which a fault was planned, as the control's shadows show it: successes of those"

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.console import Console
+from rich.text import Text
 
 from wirefault.experiments.recorded import RecordedArm, Recording
 from wirefault.history.events import AttemptEnded, Exchange
 from wirefault.judging.both_sides import both_sides
 from wirefault.report.tables import new_table, one_line
 
-_WIDTH = 38
+_WIDTH, _MAX_ROWS = 38, 3
 _NOTE = (
     "of each arm's first episode that a fault reached, the last reply that it changed; recovered: of the"
     " episodes that a fault reached, those that ended in success"
@@ -59,9 +60,10 @@ def _row(name: str, arm: RecordedArm, episode: str, outcome: str, recovered: int
     )
 
 
-def print_replies(console: Console, recording: Recording) -> None:
-    """Print the rows as a table; nothing without any."""
-    rows = list(replies_of(recording))
+def print_replies(console: Console, recording: Recording, *, verbose: bool = False) -> None:
+    """Print the rows as a table; nothing without any. Of many, the others by name unless ``verbose``."""
+    all_rows = list(replies_of(recording))
+    rows = all_rows if verbose or len(all_rows) <= _MAX_ROWS else all_rows[:_MAX_ROWS]
     if not rows:
         return
     table = new_table("arm", "outcome", "recovered", "", "words", text_columns=(0, 1, 3, 4))
@@ -72,7 +74,10 @@ def print_replies(console: Console, recording: Recording) -> None:
             table.add_row(*figures, side, _short(text))
     console.print()
     console.print(table)
-    console.print(_NOTE, style="dim")
+    if names := ", ".join(row.arm for row in all_rows[len(rows) :]):
+        console.print(Text(f"--verbose shows the replies of: {names}"), soft_wrap=True)
+    else:
+        console.print(_NOTE, style="dim")
 
 
 def _short(text: str) -> str:

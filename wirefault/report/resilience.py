@@ -20,8 +20,13 @@ _MAX_ROWS, _MAX_ARMS = 8, 4
 _Arms = Sequence[tuple[str, Resilience]]
 
 
-def print_resilience(console: Console, arms: Sequence[ArmResult]) -> None:
-    """Print the tables that have something to say about an arm in which something failed."""
+def print_resilience(console: Console, arms: Sequence[ArmResult], *, verbose: bool = False) -> None:
+    """Print the tables that have something to say about an arm in which something failed.
+
+    Of arms with one episode, whose intervals rule out nothing, only if ``verbose``.
+    """
+    if not verbose:
+        arms = [each for each in arms if each.resilience and len(each.resilience.arm.valid.episodes) > 1]
     failed = _failed_arms(arms)
     for _, table, note in resilience_tables(arms):
         console.print()
