@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.judging.findings.traced import lost, model_request, observed, request
+from tests.judging.findings.traced import lost, model_request, observed, request, rule_findings
 from tests.judging.oracle.histories import armed, called, exchange, fault_met, timeout, tried
 from tests.judging.test_evidence import intercepted
 from tests.support import replace
@@ -416,9 +416,9 @@ def wire(*bodies, model=True, **more):
 
 
 def test_calls_with_same_answer():
-    assert observed(ASKED_AGAIN, *calls("8.4", "8.4", "8.4")) == [
-        "get was called again twice, with the same answer each time"
-    ]
+    [finding] = rule_findings(ASKED_AGAIN, *calls("8.4", "8.4", "8.4"))
+    assert finding.text == "get was called again twice, with the same answer each time"
+    assert finding.headline == "The lab's agent called get again and again"  # its evidence has no request
 
 
 def test_calls_that_always_fail():

@@ -407,7 +407,8 @@ def _asked_again(trace: EpisodeTrace) -> Iterator[Observation]:
         if often and len(answers) == 1 and not _state_changed(trace, same, group):
             how = "with the same answer each time" if answered else "and failed each time"
             text = f"{group[0].name} was called again {times(len(group) - 1)}, {how}"
-            yield Observation(text, tuple(id for call in group for id in call.ids))
+            headline = f"{{agent}} called {group[0].name} again and again"
+            yield Observation(text, tuple(id for call in group for id in call.ids), headline=headline)
 
 
 def _by_record(trace: EpisodeTrace) -> Iterator[tuple[SameKey, Sequence[_Call]]]:
@@ -474,7 +475,7 @@ def _state_changed(trace: EpisodeTrace, same: SameKey, group: Sequence[_Call]) -
 
 ASKED_AGAIN = Rule(
     name="asked_again",
-    headline="{agent} made the same call, {call}, again and again",
+    headline="{agent} made the same call again and again",
     severity="wasteful",
     title="the same call made again and again",
     fires=(

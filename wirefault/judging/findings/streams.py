@@ -244,7 +244,7 @@ def _hang_ended(trace: EpisodeTrace, request: Request) -> Iterator[Observation]:
         f"{'left' if request.given_up is None else 'sent it again'}: "
         f"its limit is {_at_most(request)}{span_in_words(request.end - since)}"
     )
-    yield Observation(text, request.ids, "note")
+    yield Observation(text, request.ids, "note", "{agent} gave up on {call} in time")
 
 
 def _at_most(request: Request) -> str:
