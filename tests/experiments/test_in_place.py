@@ -381,7 +381,7 @@ def test_report_prints_harm_before_a_verdict_that_held() -> None:
     ).run(say=quiet)
     first, second, *_ = str(report).splitlines()
     assert first.startswith(
-        "harmful, although the hypothesis held: method, write_repeated: order was sent again"
+        "harmful, although the hypothesis held: method, write_repeated: Your agent made the same write"
     )
     assert second.startswith("held: ")
 
