@@ -254,7 +254,7 @@ def test_fault_goes_to_the_requests_of_a_langgraph_tool_or_to_the_tool_by_name(
         ran = Ran(tmp_path, *words)
         assert record.requests == [("POST", "/orders")] * orders
     assert ran.code == code, ran.stderr
-    assert ("ordered:" in ran.stdout, "harmful" in ran.stderr) == (not only, not only)
+    assert ("ordered:" in ran.stdout, "HARM" in ran.stderr) == (not only, not only)
     assert "marking.py" not in ran.stdout + ran.stderr and "call.py" not in ran.stdout + ran.stderr
 
 
