@@ -72,7 +72,7 @@ def test_each_rule_says_who_did_what(rule: RuleText) -> None:
     ("events", "headline"),
     [
         ([lost(), request(0.4, status=201)], "ordered twice after one lost reply"),
-        ([lost(), lost(0.4), request(0.9, status=201)], "ordered 3 times after one lost reply"),
+        ([lost(), lost(0.4), request(0.9, status=201)], "ordered 3 times after 2 lost replies"),
         ([lost(status=None), request(0.4, status=201)], "may have ordered twice after one lost reply"),
         (
             [lost(target="/orders/1", method="DELETE"), request(0.4, "/orders/1", "DELETE", status=200)],

@@ -319,8 +319,8 @@ def test_harmful_outcome_is_a_finding(tmp_path: Path) -> None:
     assert (content.verdict, card.severity, card.rule) == ("harm found", "harmful", "false_success")
     assert card.text.startswith("the agent says that it is done, but it is not as asked: ")
     assert card.href == "#ep/1"
-    assert "but not in episode 1 (false success: " in content.sentence
-    assert ', but not in episode <a href="#ep/1"><data' in page_html(content)
+    assert "The task failed: episode 1 (false success: " in content.sentence
+    assert 'The task failed: episode <a href="#ep/1"><data' in page_html(content)
 
 
 def test_paths_of_alike_findings_are_not_given_as_one() -> None:

@@ -81,13 +81,21 @@ def _once(group: Sequence[Write], observed: Sequence[Observation]) -> Observatio
     is_planned = worst.severity != "note" and sent_at_once(group)
     severity = "risky" if is_planned else worst.severity
     may = MAY_HAVE if severity == "risky" else " "
-    headline = f"{{agent}}{may}{done_in_words(group[0].name)} {times(max(executed, 2))} {worst.headline}"
+    alike = {seen.evidence[0] for seen in observed if seen.headline == worst.headline}
+    cause = worst.headline if len(alike) == 1 else _plural(worst.headline, len(alike))
+    headline = f"{{agent}}{may}{done_in_words(group[0].name)} {times(max(executed, 2))} {cause}"
     if severity == "note":
-        headline = f"{{agent}} repeated {group[0].name} {worst.headline}, which changes nothing more"
+        headline = f"{{agent}} repeated {group[0].name} {cause}, which changes nothing more"
     evidence = dict.fromkeys(id for seen in observed for id in seen.evidence)
     if is_planned:  # nothing on the wire tells a retry from one of these
         more += "; equal calls were in progress at the same time, so this one may be planned, too"
     return Observation(worst.text + more, tuple(evidence), severity, headline)
+
+
+def _plural(cause: str, number: int) -> str:
+    """The cause of several repetitions: ``after 2 lost replies``; unchanged if it has no number."""
+    cause = re.sub(r"one (faulted |lost |slow )?reply", rf"{number} \1replies", cause)
+    return re.sub(r"one (\d{3})$", rf"{number} replies with \1", cause)
 
 
 def _repetition(trace: EpisodeTrace, group: Sequence[Write], place: int) -> Observation | None:

@@ -144,7 +144,9 @@ def _run_sentence(summary: Summary, placed: Sequence[EpisodeCard], cards: Sequen
     else:
         parts = ["no harmful or risky finding in ", count, *_judged_part(placed)]
     success = summary.success
-    if success.n:
+    if success.n == success.planned == 1:
+        parts += [f". The task {'succeeded' if success.k else 'failed'}", *_failed_episodes(placed, ": ")]
+    elif success.n:
         parts += [". The task succeeded in ", Figure(success.k, *_ARM, "success", "k"), " of "]
         parts += [Figure(success.n, *_ARM, "success", "n")]
         if success.low is not None and success.high is not None:
@@ -162,8 +164,8 @@ def _run_sentence(summary: Summary, placed: Sequence[EpisodeCard], cards: Sequen
     return capitalised(Phrase(*parts, "."))
 
 
-def _failed_episodes(placed: Sequence[EpisodeCard]) -> Iterator[str]:
-    """Yield the judged episodes that did not succeed, linked, by their outcome."""
+def _failed_episodes(placed: Sequence[EpisodeCard], before: str = ", but not in ") -> Iterator[str]:
+    """Yield the judged episodes that did not succeed, linked, by their outcome; ``before`` precedes them."""
     failed = [each for each in placed if each.is_judged and each.judged.outcome != "success"]
     by_outcome: dict[str, list[EpisodeCard]] = defaultdict(list)
     for each in failed[:_MAX_NAMED]:
@@ -177,7 +179,7 @@ def _failed_episodes(placed: Sequence[EpisodeCard]) -> Iterator[str]:
             Phrase(noun, joined(", ", [*numbers]), f" ({row.name.replace('_', ' ')}: {row.meaning})")
         )
     if lists:
-        yield from (", but not in ", joined(", ", lists))
+        yield from (before, joined(", ", lists))
     if len(failed) > _MAX_NAMED:
         yield " and more, which the filter by outcome lists"
 
