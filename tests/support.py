@@ -7,6 +7,7 @@ import fcntl
 import os
 import random
 import socket
+import tarfile
 import time
 from collections.abc import Callable, Sequence
 from inspect import getsource
@@ -84,6 +85,13 @@ def until(
             raise AssertionError(f"waited {patience} s in vain for {what or getsource(condition).strip()}")
         time.sleep(interval)
     return value
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a tar archive; Python has filters only since 3.11.4."""
+    with tarfile.open(archive) as packed:
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)
+        packed.extractall(folder)
 
 
 def made_once(name: str, make: Callable[[Path], object], factory: pytest.TempPathFactory) -> Path:

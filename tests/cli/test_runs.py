@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tarfile
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.report.synthetic import SyntheticRun
+from tests.support import unpack
 from wirefault.cli.main import main
 from wirefault.experiments.index import listed_run
 
@@ -92,8 +92,7 @@ def test_prune_does_not_follow_links(folder: Path) -> None:
 def test_bundle_can_be_verified_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert call("runs", "bundle", "latest").exit_code == 0
     elsewhere = folder / "elsewhere"
-    with tarfile.open(folder / f"{NEW}.tar.gz") as archive:
-        archive.extractall(elsewhere, filter="data")
+    unpack(folder / f"{NEW}.tar.gz", elsewhere)
     expected = call("runs", "verify", NEW).output
     monkeypatch.chdir(elsewhere)
     assert call("runs", "verify", "latest").output == expected

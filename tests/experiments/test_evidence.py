@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
+from tests.support import unpack
 from wirefault.cli.main import main
 from wirefault.core import signing
 from wirefault.core.errors import InputError
@@ -223,8 +223,7 @@ def test_bundle_has_all_manifest_files(
     saved: SavedExperiment, attempts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "signed by this user" in read_by("runs", "bundle", "latest", "x.tar.gz").output
-    with tarfile.open("x.tar.gz") as archive:
-        archive.extractall(tmp_path / "elsewhere", filter="data")
+    unpack(Path("x.tar.gz"), tmp_path / "elsewhere")
     key = signing.own_key()
     as_another_user(monkeypatch, tmp_path)
     commands = {

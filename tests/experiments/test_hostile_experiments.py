@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from tests.core.hostile import TRAPS, VICTIM, victim_of
 from tests.experiments.test_run_experiment import PaperEngine, planned, run_on_paper
+from tests.support import unpack
 from wirefault.cli import running
 from wirefault.cli.main import main
 from wirefault.cli.saved import resumed_experiment
@@ -285,8 +285,7 @@ def test_bundle_is_whole_on_another_machine(folder: Path, monkeypatch: pytest.Mo
     run_on_paper(saved, PaperEngine())
     verdict = read_by("report latest").exit_code
     assert "signed by this user" in read_by("runs bundle latest x.tar.gz").output
-    with tarfile.open("x.tar.gz") as archive:
-        archive.extractall(folder / "elsewhere", filter="data")
+    unpack(Path("x.tar.gz"), folder / "elsewhere")
     become_another_user(monkeypatch)
     logs = folder / "elsewhere" / "logs"
     assert evidence_of(logs, saved.experiment_id).state == "whole"

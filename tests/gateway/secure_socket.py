@@ -47,15 +47,14 @@ class SecureSocket:
                 break
             except ssl.SSLWantReadError:
                 self._flush()
-                self._take_in()
+                if not self._take_in():
+                    self._incoming.write_eof()
         self._flush()
 
-    def _take_in(self) -> None:
+    def _take_in(self) -> bool:
         data = self.plain.recv(1 << 16)
-        if data:
-            self._incoming.write(data)
-        else:
-            self._incoming.write_eof()
+        self._incoming.write(data)
+        return bool(data)
 
     def _flush(self) -> None:
         self.plain.sendall(self._outgoing.read())
@@ -90,11 +89,10 @@ class SecureSocket:
                 return data
             except ssl.SSLWantReadError:
                 self._send_rest()
-                self._take_in()
+                if not self._take_in():
+                    return b""  # not written as EOF: Python before 3.11.4 reads it like close_notify
             except ssl.SSLZeroReturnError:
                 self.has_close_notify = True
-                return b""
-            except ssl.SSLEOFError:
                 return b""
 
     def end_by_tls(self) -> None:

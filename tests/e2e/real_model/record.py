@@ -28,9 +28,9 @@ from tests.e2e.real_model.runs import (
     facts_of_arm,
     read_labels,
     recording_of,
-    unpack,
     write_labels,
 )
+from tests.support import unpack
 from wirefault.history.events import AttemptEnded, ToolCalled, ToolCallRefused
 from wirefault.history.run_events import WorldRead
 from wirefault.lab.launcher import Lab

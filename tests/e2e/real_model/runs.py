@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -152,9 +151,3 @@ def read_labels() -> list[Label]:
 def write_labels(labels: Sequence[Label]) -> None:
     text = "".join(json.dumps(asdict(label), ensure_ascii=False) + "\n" for label in labels)
     LABELS.write_text(text, encoding="utf-8")
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Write the recorded cassettes into the folder, one folder a run."""
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")

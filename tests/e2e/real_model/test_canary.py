@@ -18,10 +18,9 @@ from tests.e2e.real_model.runs import (
     Recording,
     facts_of_arm,
     read_labels,
-    unpack,
 )
 from tests.judging.score_answers import share
-from tests.support import ROOT
+from tests.support import ROOT, unpack
 
 PAGE = ROOT / "docs" / "outcomes.md"
 
