@@ -98,7 +98,7 @@ def _is_ended(lab: Lab) -> bool:
     try:
         with dial(lab.address("search")) as idle:
             return idle.recv(1) == b""
-    except ssl.SSLEOFError:
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):  # the second before Python 3.11.4
         return True
 
 

@@ -77,6 +77,7 @@ def test_killed_make_or_pytest_leaves_no_process(moment: str, victim: str, tmp_p
             time.sleep(0.05)
         [pid] = [make.pid] if victim == "make" else controllers(make.pid)
         os.kill(pid, signal.SIGKILL)
+    end = time.monotonic() + PATIENCE_S
     while left := list(processes(mark)):
         assert time.monotonic() < end, left
         time.sleep(0.05)
