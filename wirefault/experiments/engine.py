@@ -57,7 +57,7 @@ class RunControl:
     progress: Callable[[ArmSoFar], None] | None = None
     """Called twice a second with the state of the arm, or after each trial."""
     expected: Cost | None = None
-    """What is left of all that the caller runs, who says so; None: of this experiment."""
+    """The cost still to come, where the caller runs more than this experiment; None: of this experiment."""
     arm_done: Callable[[ArmResult, float], None] | None = None
     """Called after each arm with its result so far and the seconds that it took."""
     lab_ready: Callable[[RunningLab], None] | None = None

@@ -87,7 +87,7 @@ class Strategy(Protocol):
         return estimated(plan, last, {arm.name: len(saved.facts_of(arm).episodes) for arm in ran})
 
     def spent(self, progress: Progress) -> Cost:
-        """What was spent until now."""
+        """The cost until now."""
         return taken(progress.timing)
 
 

@@ -50,7 +50,7 @@ class ArmSoFar:
     findings: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_FINDINGS))
     terms: Terms = field(default_factory=Terms)
     left: Cost | None = None
-    """What is still to come, all arms together."""
+    """The cost still to come, all arms together."""
 
     @property
     def successes(self) -> int:
@@ -126,7 +126,7 @@ class Watch:
     ) -> None:
         self.arm = ArmSoFar()
         self.expected: Cost | None = None
-        """What was left when it was estimated."""
+        """The cost that was left when it was estimated."""
         self._taken_before: dict[str, float] = {}
         self._arms: dict[str, ArmSoFar] = {}
         self._saved = saved

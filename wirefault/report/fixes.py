@@ -1,4 +1,4 @@
-"""What usually helps against a finding: one sentence, and a snippet for the client that made the request."""
+"""The usual remedy of a finding: one sentence, and a snippet for the client that made the request."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Steps(Protocol):
         ...
 
     def answer(self, trials: Trials) -> Answer | None:
-        """What the recorded episodes show."""
+        """Return the answer of the recorded episodes."""
         ...
 
 
@@ -88,7 +88,7 @@ class Search(Strategy):
             yield self.steps.line(trials, ran)
 
     def answer(self, saved: SavedExperiment) -> SearchResult:
-        """What the recorded episodes show."""
+        """Return the answer of the recorded episodes."""
         trials = self.trials(saved)
         why = trials.control_problem
         answer = None if why is None or why else self.steps.answer(trials)

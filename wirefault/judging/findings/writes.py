@@ -36,7 +36,7 @@ _DONE: Mapping[str, str] = {
     "ticket": "opened a ticket",
     "transfer": "transferred",
 }
-"""What a write of such a thing did; past tense and participle are the same word."""
+"""Verbs for writes, by their object; past tense and participle are the same word."""
 _TOLERANCE_S = 0.005  # between the clocks of the caller and of the gateway
 _MARGIN_S = 0.05  # of the gateway's time at the end of a reply
 _STEP_S = 1.0  # within that time the requests of a step are sent

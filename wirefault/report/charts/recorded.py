@@ -1,4 +1,4 @@
-"""The data of a recorded run for the charts, from its checked history."""
+"""The data of a recorded run for the charts, from its checked history; needs all packages."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def select_runs(logs: Path, run: str, warn: Warn) -> Selection:
 
 
 def _readable(logs: Path, names: list[str], warn: Warn) -> Iterator[RunData]:
-    """Read all runs but those without data, of which the last is an error if there are no others."""
+    """Read the runs that have data. If none has, raise the error of the last one."""
     missing: NoDataError | None = None
     count = 0
     for name in names:

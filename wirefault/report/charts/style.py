@@ -126,7 +126,7 @@ def success_rate(selection: Selection) -> Rate:
 
 
 def claims_in(selection: Selection) -> UncheckedClaims:
-    """What the agent said in the prompts without an oracle."""
+    """The agent's claims in the prompts without an oracle."""
     return unchecked_claims(prompt.claim for prompt in selection.prompts if prompt.claim)
 
 

@@ -89,7 +89,7 @@ class FindingCard:
     headline: str = ""
     """Who did what; empty where ``text`` says it."""
     snippet: str = ""
-    """What helps, as code for the client that was seen."""
+    """Code that helps, for the client that was seen."""
     label: str = ""
     """Replaces the severity's word."""
     also: Sequence[tuple[str, str]] = ()
